@@ -1,0 +1,236 @@
+"""What flows between the steps: plain frozen values that know nothing of files, engines or databases.
+
+Paths are repository-relative, with `/` between parts on every system. Two values with the same content are equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NewType
+
+RepoPath = NewType("RepoPath", str)
+"""Path below the repository's root, `/`-separated, never absolute, never with `..`."""
+
+BlobId = NewType("BlobId", str)
+"""git's id of a file's bytes: hex SHA-1 over `blob <length>\\0<bytes>` (SHA-256 in a SHA-256 repository)."""
+
+Token = NewType("Token", int)
+"""Index into one model's vocabulary."""
+
+
+# --- repo: files -> facts ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A regular file of the working tree: tracked, or untracked and not ignored."""
+
+    path: RepoPath
+    blob: BlobId
+    size: int  # bytes in the working tree
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that was seen and not read, and why. `reason` is a short stable phrase, e.g. "link", "over 1 MiB"."""
+
+    path: RepoPath
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A named thing that a file defines. `signature` is one line, without the body, at most 160 characters."""
+
+    name: str
+    kind: str  # class | function | method | interface | struct | enum | trait | type | module | macro | constant
+    line: int  # 1-based
+    signature: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A FIXME, BUG, HACK or XXX left in a comment. `text` is what follows the tag, one line, not yet redacted."""
+
+    tag: str
+    line: int  # 1-based
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """What tree-sitter found in one file. Tuples are sorted, so equal content gives equal tags."""
+
+    language: str
+    definitions: tuple[Definition, ...] = ()  # by (line, name, kind)
+    references: tuple[tuple[str, int], ...] = ()  # (name, number of uses), by name
+    imports: tuple[str, ...] = ()  # as written, without quotes, by text
+    bases: tuple[tuple[str, int], ...] = ()  # (name of a base class, number of classes derived from it), by name
+    markers: tuple[Marker, ...] = ()  # by (line, tag)
+    degraded: str = ""  # why symbols are missing ("parse timeout", "too deep", "not text"); "" when all is there
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFile:
+    """A file's weight in the symbol graph. All numbers can be recounted with grep."""
+
+    path: RepoPath
+    score: float
+    used_by: int  # other non-test files that refer to something defined here
+    top_symbols: tuple[tuple[Definition, int], ...] = ()  # (definition, uses in other files), most used first
+
+
+CommandKind = Literal["build", "test", "test-one", "lint", "format", "typecheck", "run"]
+COMMAND_KINDS: tuple[CommandKind, ...] = ("build", "test", "test-one", "lint", "format", "typecheck", "run")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An exact command line with its evidence. `source` is `path:line` (or `path` where a line has no meaning)."""
+
+    kind: CommandKind
+    command: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """Something an agent must respect and cannot see in one read, with its evidence."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """Where execution starts: `name` as a person types it or knows it, `target` as file or `module:function`."""
+
+    name: str
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFacts:
+    """What manifests, build files and tool settings say. Each tuple keeps its order of importance."""
+
+    commands: tuple[Command, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    entry_points: tuple[EntryPoint, ...] = ()
+    frameworks: tuple[str, ...] = ()  # names of direct dependencies worth knowing, sorted
+    name: str = ""  # the project's own name from a root manifest; the directory's name would differ from clone to clone
+
+
+# --- digest: facts -> text -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A top component: a directory, what it is made of and what it leans on."""
+
+    path: str
+    files: int
+    languages: tuple[str, ...]  # most lines first
+    depends_on: tuple[str, ...] = ()  # other modules' paths, strongest first
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalFile:
+    """A file that many others lean on. `reason` is made of numbers that a person can check."""
+
+    path: RepoPath
+    reason: str
+    signatures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBug:
+    """A marker in the code: where, which tag, a cleaned excerpt."""
+
+    source: str  # path:line
+    tag: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the digest rests on, so that nobody takes silence for absence."""
+
+    files: int
+    parsed: int
+    skipped: tuple[tuple[str, int], ...] = ()  # (reason, number of files), by reason
+    without_grammar: tuple[tuple[str, int], ...] = ()  # (suffix, number of files), most first
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The mind: everything that may enter the prefix, in the order in which it is worth its tokens."""
+
+    name: str
+    commands: tuple[Command, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    entry_points: tuple[EntryPoint, ...] = ()
+    architecture: tuple[Module, ...] = ()
+    critical_files: tuple[CriticalFile, ...] = ()
+    patterns: tuple[str, ...] = ()
+    known_bugs: tuple[KnownBug, ...] = ()
+    coverage: Coverage = field(default_factory=lambda: Coverage(0, 0))
+
+
+# --- prefix, engine, store: text -> tokens -> state ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message as a template sees it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The part of a chat that does not depend on the question, as exact tokens of one model."""
+
+    tokens: tuple[int, ...]
+    text: str  # the rendered text up to the user's words, for people; the tokens are the truth
+    template_sha256: str  # of the chat template's source text
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Everything that decides whether a stored state may be used. Each field is compared; none is advisory.
+
+    Sampling parameters, seed, threads and batch size are absent on purpose: they do not change the state.
+    """
+
+    engine: str  # package and version, e.g. "llama-cpp-python 0.3.36"
+    build: str  # SHA-256 over the engine's shared libraries
+    model: str  # SHA-256 over the model's bytes, every part
+    context: tuple[tuple[str, str], ...]  # (parameter, value) as resolved, by name: n_ctx, type_k, flash_attn, rope ...
+    environment: tuple[tuple[str, str], ...] = ()  # LLAMA_* and GGML_* variables that are set, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The three clocks of a warm start, in seconds, and what was done in them; a step that did not happen is 0."""
+
+    read_s: float = 0.0  # snapshot file -> verified bytes in memory
+    restore_s: float = 0.0  # bytes -> engine state
+    prefill_s: float = 0.0  # tokens evaluated to complete the prefix
+    save_s: float = 0.0  # engine state -> snapshot file
+
+
+@dataclass(frozen=True, slots=True)
+class WarmResult:
+    """What a warm start did, counted: `evaluated + restored == tokens`."""
+
+    state: Literal["restored", "prefilled"]
+    tokens: int
+    evaluated: int
+    restored: int
+    bytes_read: int
+    bytes_written: int
+    snapshot: str  # file name in the store; "" when nothing could be stored
+    reason: str  # why a prefill was needed, or "" on a hit
+    clocks: Clocks

@@ -1,0 +1,44 @@
+"""What a target, script, recipe or session is for, told by its name.
+
+Only names that mean the same everywhere are listed; the order within a kind is the order of importance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from carbon_mind.values import CommandKind
+
+MAX_TASKS = 40
+
+_NAMES: dict[CommandKind, str] = {
+    "build": "build all compile build-all",
+    "test": "test tests unit test-unit unit-test unit-tests unittest test-all tests-all spec pytest integration-test "
+    "integration-tests test-integration test-e2e e2e",
+    "lint": "lint check style ruff flake8 eslint clippy vet lint-check check-lint format-check check-format fmt-check "
+    "check-fmt pre-commit precommit quality",
+    "format": "format fmt black prettier reformat",
+    "typecheck": "typecheck type-check types typing mypy pyright check-types types-check tsc",
+    "run": "run start dev serve server demo runserver",
+}
+_KINDS: dict[str, tuple[CommandKind, int]] = {
+    name: (kind, place) for kind, names in _NAMES.items() for place, name in enumerate(names.split())
+}
+
+
+def normal(name: str) -> str:
+    """A name with one separator: `test:unit`, `test_unit` and `test-unit` are the same."""
+    return name.lower().replace(":", "-").replace("_", "-")
+
+
+def kind_of(name: str) -> CommandKind | None:
+    """The kind of a task by its name, or None when the name does not tell."""
+    known = _KINDS.get(normal(name))
+    return known[0] if known else None
+
+
+def ranked(names: Iterable[str]) -> list[tuple[CommandKind, str]]:
+    """(kind, name) of each name that tells its kind, the plainest name of a kind first; otherwise in given order."""
+    known = [(*_KINDS[normal(name)], name) for name in names if normal(name) in _KINDS]
+    known.sort(key=lambda item: item[1])
+    return [(kind, name) for kind, _, name in known[:MAX_TASKS]]

@@ -1,0 +1,381 @@
+"""llama.cpp in this process, through llama-cpp-python's low-level API.
+
+The high-level `Llama` class is avoided: its `save_state` pickles the logits buffer (550 MB for 13 MB of state) and its `load_state`
+depends on n_batch. Here a state is `llama_state_seq_get_data` of sequence 0 and nothing else.
+"""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from carbon_mind.engine.base import EngineInfo, EngineOptions, Piece, Progress, State
+from carbon_mind.errors import EngineProblem, ModelDamaged, NoEngine, PrefixTooLong
+from carbon_mind.values import Identity
+
+MAX_DEFAULT_CONTEXT = 8192
+INSTALL_HINT = (
+    "install it with `pip install 'carbon-mind[llama]'` (compiles llama.cpp for this CPU, some minutes, once)"
+)
+
+# ggml's numbers of the KV cache types (ggml.h, enum ggml_type).
+_GGML_TYPE = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
+_FLASH = {"auto": -1, "off": 0, "on": 1}
+# Set by us, without influence on results.
+_HARMLESS = frozenset(("GGML_NO_BACKTRACE",))
+_LOG_LEVEL_ERROR = 4
+
+
+class _Log:
+    """llama.cpp's log, kept instead of printed: the reason of a failure, and what `auto` was resolved to."""
+
+    def __init__(self, api: Any) -> None:
+        self.lines: list[str] = []
+        self.errors: list[str] = []
+
+        def receive(level: int, text: bytes | None, _data: object) -> None:
+            line = (text or b"").decode("utf-8", "replace").strip()
+            if level >= _LOG_LEVEL_ERROR and line:
+                self.errors.append(line)
+            elif "Flash Attention" in line:
+                self.lines.append(line)
+
+        # The callback must outlive every context of the process, so this object is kept at module level.
+        self.callback = api.llama_log_callback(receive)
+        api.llama_log_set(self.callback, ctypes.c_void_p(0))
+
+    def clear(self) -> None:
+        self.lines.clear()
+        self.errors.clear()
+
+    def reason(self) -> str:
+        return self.errors[-1] if self.errors else "llama.cpp gave no reason"
+
+
+@dataclass(frozen=True, slots=True)
+class _Runtime:
+    api: Any
+    log: _Log
+    version: str
+    libraries: Path
+
+
+_runtime: _Runtime | None = None
+
+
+def runtime() -> _Runtime:
+    """llama-cpp-python, imported and initialised once a process. Raises NoEngine with what to install."""
+    global _runtime
+    if _runtime is None:
+        # Without it every abort inside ggml starts a debugger on this process.
+        os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+        try:
+            import llama_cpp
+        except ImportError as missing:
+            raise NoEngine("no engine is installed: llama-cpp-python is missing", hint=INSTALL_HINT) from missing
+        except (OSError, RuntimeError) as broken:  # a shared library that does not load
+            raise NoEngine(f"llama-cpp-python is installed but does not load: {broken}", hint=INSTALL_HINT) from broken
+        log = _Log(llama_cpp)
+        llama_cpp.llama_backend_init()
+        folder = Path(llama_cpp.__file__).parent / "lib"
+        _runtime = _Runtime(llama_cpp, log, llama_cpp.__version__, folder)
+    return _runtime
+
+
+def build_hash(libraries: Path) -> str:
+    """SHA-256 over the names and bytes of the engine's shared libraries; copies of one library count once."""
+    digest = hashlib.sha256()
+    seen: set[bytes] = set()
+    for path in sorted(libraries.iterdir()):
+        if path.is_file() and any(part in path.name for part in (".so", ".dylib", ".dll", ".metal")):
+            content = hashlib.sha256(path.read_bytes()).digest()
+            if content not in seen:
+                seen.add(content)
+                digest.update(path.name.split(".")[0].encode() + b"\0" + content)
+    return digest.hexdigest()
+
+
+class LlamaEngine:
+    """One model, one context, one sequence. See `Engine`."""
+
+    def __init__(self, options: EngineOptions, *, extra_buffers: bool = True) -> None:
+        """Load the model. `extra_buffers` is the verdict of the probe: False avoids the AMX and repacking buffer types.
+
+        Raises NoEngine, ModelDamaged (llama.cpp refuses the file) and EngineProblem (the context cannot be made).
+        """
+        self._run = runtime()
+        api = self._run.api
+        self._run.log.clear()
+        model_params = api.llama_model_default_params()
+        model_params.n_gpu_layers = options.gpu_layers
+        model_params.use_extra_bufts = extra_buffers
+        self._model = api.llama_model_load_from_file(os.fsencode(options.model), model_params)
+        if not self._model:
+            raise ModelDamaged(
+                f"llama.cpp cannot load {options.model}: {self._run.log.reason()}",
+                hint="pull the model again (`carbon models pull NAME`) or give another file with --model",
+            )
+        self._vocab = api.llama_model_get_vocab(self._model)
+        self._options = options
+        self._extra_buffers = extra_buffers
+        self._n_batch = options.n_batch
+        self._params = self._context_params()
+        self._context = self._open_context()
+        self._memory = api.llama_get_memory(self._context)
+        self._tokens = (api.llama_token * self._n_batch)()
+        self._sampler = api.llama_sampler_init_greedy()
+        self._held: list[int] = []
+        self._evaluated = 0
+        self._fresh_logits = False
+        self._info = self._describe()
+
+    # --- opening ---
+
+    def _context_params(self) -> Any:
+        api, options = self._run.api, self._options
+        params = api.llama_context_default_params()
+        trained = api.llama_model_n_ctx_train(self._model)
+        params.n_ctx = options.n_ctx or min(trained, MAX_DEFAULT_CONTEXT)
+        params.n_batch = params.n_ubatch = self._n_batch = min(options.n_batch, params.n_ctx)
+        params.n_seq_max = 1
+        params.kv_unified = True
+        params.swa_full = False
+        params.n_threads = params.n_threads_batch = options.threads or usable_cores()
+        params.type_k = _GGML_TYPE[options.type_k]
+        params.type_v = _GGML_TYPE[options.type_v]
+        params.flash_attn_type = _FLASH[options.flash_attention]
+        params.no_perf = True
+        return params
+
+    def _open_context(self) -> Any:
+        self._run.log.clear()
+        context = self._run.api.llama_init_from_model(self._model, self._params)
+        if not context:
+            self._run.api.llama_model_free(self._model)
+            raise EngineProblem(
+                f"llama.cpp cannot make a context of {self._params.n_ctx} tokens: {self._run.log.reason()}",
+                hint="try a smaller n_ctx, or type_k and type_v = f16 (a quantised V needs flash attention)",
+            )
+        if self._options.flash_attention != "auto":
+            self._flash: str = self._options.flash_attention
+        else:
+            # llama.cpp tells what it chose only in its log; unread, "auto" stands and a change of default is not noticed here
+            # but by the build hash.
+            told = " ".join(self._run.log.lines)
+            self._flash = "on" if "enabled" in told else "off" if "disabled" in told else "auto"
+        return context
+
+    def _describe(self) -> EngineInfo:
+        api = self._run.api
+        buffer = ctypes.create_string_buffer(256)
+        api.llama_model_desc(self._model, buffer, len(buffer))
+        template = api.llama_model_chat_template(self._model, None)
+        recurrent = api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model)
+        size = api.llama_vocab_n_tokens(self._vocab)
+        texts = {self._text_of(token) for token in range(size) if api.llama_vocab_is_control(self._vocab, token)}
+        return EngineInfo(
+            description=buffer.value.decode("utf-8", "replace"),
+            n_ctx=api.llama_n_ctx(self._context),
+            chat_template=template.decode("utf-8", "replace") if template else None,
+            bos_token=self._text_of(api.llama_vocab_bos(self._vocab)),
+            eos_token=self._text_of(api.llama_vocab_eos(self._vocab)),
+            special_tokens=tuple(sorted(text for text in texts if text.strip())),
+            rollback=not recurrent and api.llama_model_n_swa(self._model) == 0,
+        )
+
+    def _text_of(self, token: int) -> str:
+        raw = self._run.api.llama_vocab_get_text(self._vocab, token) if token >= 0 else b""
+        return (raw or b"").decode("utf-8", "replace")
+
+    # --- Engine ---
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._info
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        return tuple(self._held)
+
+    @property
+    def evaluated(self) -> int:
+        return self._evaluated
+
+    def fingerprint(self, model_sha256: str) -> Identity:
+        api, params = self._run.api, self._params
+        context = {
+            "n_ctx": api.llama_n_ctx(self._context),
+            "n_seq_max": params.n_seq_max,
+            "kv_unified": params.kv_unified,
+            "swa_full": params.swa_full,
+            "type_k": self._options.type_k,
+            "type_v": self._options.type_v,
+            "flash_attn": self._flash,
+            "offload_kqv": params.offload_kqv,
+            "gpu_layers": self._options.gpu_layers,
+            "extra_buffers": self._extra_buffers,
+            "lora": "none",
+            **{
+                name: getattr(params, name)
+                for name, _ in params._fields_
+                if name.startswith(("rope_", "yarn_")) or name == "attention_type"
+            },
+        }
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(("LLAMA_", "GGML_")) and name not in _HARMLESS
+        }
+        return Identity(
+            engine=f"llama-cpp-python {self._run.version}",
+            build=build_hash(self._run.libraries),
+            model=model_sha256,
+            context=tuple(sorted((name, str(value)) for name, value in context.items())),
+            environment=tuple(sorted(environment.items())),
+        )
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        api = self._run.api
+        raw = text.encode("utf-8", "replace")
+        room = len(raw) + 2
+        while True:
+            buffer = (api.llama_token * room)()
+            count = api.llama_tokenize(self._vocab, raw, len(raw), buffer, room, False, True)
+            if count >= 0:
+                return tuple(buffer[:count])
+            room = -count
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        return b"".join(self._piece(token, special=True) for token in tokens).decode("utf-8", "replace")
+
+    def _piece(self, token: int, *, special: bool) -> bytes:
+        api = self._run.api
+        buffer = ctypes.create_string_buffer(64)
+        size = api.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        if size < 0:
+            buffer = ctypes.create_string_buffer(-size)
+            size = api.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        return buffer.raw[: max(size, 0)]
+
+    def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
+        room = self._info.n_ctx - len(self._held)
+        if len(tokens) > room:
+            raise PrefixTooLong(
+                f"{len(self._held) + len(tokens)} tokens do not fit into the context of {self._info.n_ctx}",
+                hint="use a larger --ctx (up to the model's training context) or a smaller --budget",
+            )
+        for start in range(0, len(tokens), self._n_batch):
+            self._decode(tokens[start : start + self._n_batch])
+            if progress is not None:
+                progress(min(start + self._n_batch, len(tokens)), len(tokens))
+        return len(tokens)
+
+    def _decode(self, tokens: Sequence[int]) -> None:
+        api = self._run.api
+        self._tokens[: len(tokens)] = tokens
+        self._run.log.clear()
+        # A batch without explicit positions continues sequence 0 after its last position and yields the last token's logits.
+        status = api.llama_decode(self._context, api.llama_batch_get_one(self._tokens, len(tokens)))
+        if status != 0:
+            self.reset()
+            raise EngineProblem(
+                f"llama.cpp failed to evaluate {len(tokens)} tokens (status {status}): {self._run.log.reason()}",
+                hint="run `carbon doctor`; a smaller context or batch needs less memory",
+            )
+        api.llama_synchronize(self._context)
+        self._held.extend(tokens)
+        self._evaluated += len(tokens)
+        self._fresh_logits = True
+
+    def truncate(self, length: int) -> bool:
+        if length == len(self._held):
+            return True
+        if not self._info.rollback or length > len(self._held):
+            return False
+        if not self._run.api.llama_memory_seq_rm(self._memory, 0, length, -1):
+            return False
+        del self._held[length:]
+        self._fresh_logits = False
+        return True
+
+    def _positions(self) -> tuple[int, int]:
+        api = self._run.api
+        return api.llama_memory_seq_pos_min(self._memory, 0), api.llama_memory_seq_pos_max(self._memory, 0)
+
+    def save(self) -> State:
+        api = self._run.api
+        size = api.llama_state_seq_get_size(self._context, 0)
+        data = bytearray(size)
+        written = api.llama_state_seq_get_data(self._context, (ctypes.c_uint8 * size).from_buffer(data), size, 0)
+        if written != size or not self._held:
+            raise EngineProblem(f"llama.cpp wrote {written} of {size} bytes of state", hint="run `carbon doctor`")
+        return State(self.held, data, *self._positions())
+
+    def load(self, state: State) -> None:
+        api = self._run.api
+        self.reset()
+        self._run.log.clear()
+        size = len(state.data)
+        if isinstance(state.data, bytes):
+            source: Any = ctypes.cast(ctypes.c_char_p(state.data), ctypes.POINTER(ctypes.c_uint8))
+        else:
+            source = (ctypes.c_uint8 * size).from_buffer(state.data)  # no copy
+        taken = api.llama_state_seq_set_data(self._context, source, size, 0)
+        if taken != size:
+            self.reset()
+            raise EngineProblem(f"llama.cpp took {taken} of {size} bytes of state: {self._run.log.reason()}")
+        if self._positions() != (state.pos_min, state.pos_max):
+            found = self._positions()
+            self.reset()
+            raise EngineProblem(f"restored positions are {found}, saved were {(state.pos_min, state.pos_max)}")
+        self._held = list(state.tokens)
+        self._fresh_logits = False
+
+    def _need_logits(self) -> None:
+        if not self._fresh_logits:
+            raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
+
+    def generate(self, max_tokens: int) -> Iterator[Piece]:
+        api = self._run.api
+        self._need_logits()
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for count in range(min(max_tokens, self._info.n_ctx - len(self._held))):
+            token = api.llama_sampler_sample(self._sampler, self._context, -1)
+            if api.llama_vocab_is_eog(self._vocab, token):
+                break
+            yield Piece(token, decoder.decode(self._piece(token, special=False)))
+            if count + 1 < max_tokens and len(self._held) < self._info.n_ctx:
+                self._decode((token,))
+        if tail := decoder.decode(b"", final=True):
+            yield Piece(-1, tail)
+
+    def logits(self) -> Sequence[float]:
+        self._need_logits()
+        values = self._run.api.llama_get_logits_ith(self._context, -1)
+        return tuple(values[: self._run.api.llama_vocab_n_tokens(self._vocab)])
+
+    def reset(self) -> None:
+        self._run.api.llama_memory_clear(self._memory, True)
+        self._held.clear()
+        self._fresh_logits = False
+
+    def close(self) -> None:
+        api = self._run.api
+        if self._context:
+            api.llama_sampler_free(self._sampler)
+            api.llama_free(self._context)
+            api.llama_model_free(self._model)
+            self._context = self._model = None
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on (a container or taskset may allow fewer than the machine has)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

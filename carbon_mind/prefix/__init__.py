@@ -1,0 +1,1 @@
+"""Text to exact tokens: the chat template, the layers of the system message, and the boundary before the question."""

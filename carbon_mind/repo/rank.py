@@ -22,57 +22,17 @@ TOP_SYMBOLS = 5
 TEST_WEIGHT = 0.1
 ENTRY_BOOST = 20.0
 _FAMILY = {"c": "c", "cpp": "c", "javascript": "js", "typescript": "js", "tsx": "js"}
-# Definitions whose name is no evidence of use by others: too short, or the language's own protocol.
+# Names that are no evidence of use: every language's own protocol and standard library share them.
 _COMMON = frozenset(
     (
-        "main",
-        "new",
-        "get",
-        "set",
-        "init",
-        "run",
-        "name",
-        "value",
-        "data",
-        "self",
-        "this",
-        "test",
-        "len",
-        "next",
-        "from",
-        "into",
-    )
-    + (
-        "default",
-        "clone",
-        "fmt",
-        "drop",
-        "eq",
-        "hash",
-        "toString",
-        "equals",
-        "constructor",
-        "__init__",
-        "call",
-        "index",
-        "key",
-    )
-    + (
-        "add",
-        "remove",
-        "close",
-        "open",
-        "read",
-        "write",
-        "size",
-        "type",
-        "string",
-        "error",
-        "string_view",
-        "begin",
-        "end",
-        "log",
-    )
+        "main new get set init run name value data self this test len next from into default clone fmt drop eq hash toString equals "
+        "constructor call index key add remove close open read write size type string error string_view begin end log Result Option "
+        "Some None Ok Err Error Box Vec String Self unwrap expect push pop map filter collect iter as_ref as_mut as_bytes as_str "
+        "to_string to_owned into_iter is_some is_none is_empty format println vec insert contains starts_with ends_with split join "
+        "append extend items keys values update copy print range list dict tuple int str bool float object super isinstance forEach "
+        "slice replace trim parse stringify resolve reject then catch Promise Array Object Map Set Number Boolean Date each puts "
+        "require printf sprintf snprintf malloc free memcpy memset strlen strcmp assert size_t exit echo cd return"
+    ).split()
 )
 _SUFFIXES = ("", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".d.ts", "/index.ts", "/index.tsx", "/index.js", "/src/index.ts")
 

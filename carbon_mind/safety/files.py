@@ -13,7 +13,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import stat
 import time
 from pathlib import Path
@@ -65,7 +64,10 @@ def read_regular(root: Path, path: RepoPath, max_bytes: int) -> bytes:
     parts = path.split("/")
     if "\0" in path or "" in parts or ".." in parts or "." in parts:
         raise OutsideRoot(errno.EINVAL, "not a path below the root", path)
-    fd = _open_chain(root, parts, path) if _CHAINED else _open_checked(root, parts, path)
+    try:
+        fd = _open_chain(root, parts, path) if _CHAINED else _open_checked(root, parts, path)
+    except UnicodeEncodeError as error:
+        raise OutsideRoot(errno.EILSEQ, "not the name of a file", path) from error
     try:
         return _read_all(fd, path, max_bytes)
     finally:
@@ -83,8 +85,6 @@ def _open_chain(root: Path, parts: list[str], path: str) -> int:
                 os.close(directory)
             directory, name = opened, following
         return os.open(name, _READ, dir_fd=directory)
-    except UnicodeEncodeError as error:
-        raise OutsideRoot(errno.EILSEQ, "not the name of a file", path) from error
     except OSError as error:
         if error.errno in _NOT_A_FILE:
             raise NotRegular(error.errno, "not a regular file", path) from error
@@ -151,7 +151,7 @@ def atomic_write(path: Path, data: bytes, *, mode: int | None = 0o644) -> None:
     """
     try:
         kept = _mode_of_target(path)
-        temporary = path.with_name(f"{path.name[:60]}.tmp-{secrets.token_hex(8)}")
+        temporary = path.with_name(f"{path.name[:60]}.tmp-{os.urandom(8).hex()}")
         fd = os.open(temporary, _CREATE, 0o644 if mode is None else mode)
         try:
             try:

@@ -1,0 +1,1 @@
+"""Facts to text: what enters the digest, in which order, and at what cost."""

@@ -1,0 +1,81 @@
+"""The digest as text: JSON for programs, and Markdown made from the same values for models and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from carbon_mind.errors import StorageProblem
+from carbon_mind.safety.text import code
+from carbon_mind.values import COMMAND_KINDS, Digest
+
+FORMAT = 1
+_LABEL = {"test-one": "test one", "typecheck": "type check"}
+
+
+class Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """mind.json: the digest, its format version, and how many tokens its Markdown has by which count."""
+
+    version: int
+    tokens: int
+    counted_by: str
+    digest: Digest
+
+
+def to_json(document: Document) -> bytes:
+    """Canonical bytes: UTF-8, two spaces, fields in the order of the class, one newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def from_json(data: bytes) -> Document:
+    """The document of a mind.json. Raises StorageProblem."""
+    try:
+        document = msgspec.json.decode(data, type=Document)
+    except msgspec.MsgspecError as broken:
+        raise StorageProblem(f"mind.json cannot be understood: {broken}", hint="run `carbon mind --full`") from broken
+    if document.version != FORMAT:
+        raise StorageProblem(f"mind.json has format {document.version}, not {FORMAT}", hint="run `carbon mind --full`")
+    return document
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    body = [f"- {line}" for line in lines]
+    return ["", f"## {title}", *body] if body else []
+
+
+def to_markdown(digest: Digest) -> str:
+    """The text that enters the prefix. Sections without entries are left out."""
+    commands = [
+        f"{_LABEL.get(command.kind, command.kind)}: {code(command.command)} ({command.source})"
+        for kind in COMMAND_KINDS
+        for command in digest.commands
+        if command.kind == kind
+    ]
+    lines = [f"# {digest.name}: repository digest" if digest.name else "# Repository digest"]
+    lines += _section("Commands", commands)
+    lines += _section("Constraints", (f"{item.text} ({item.source})" for item in digest.constraints))
+    lines += _section(
+        "Entry points",
+        (
+            f"{item.name}: {item.target}" + (f" ({item.source})" if item.source != item.target else "")
+            for item in digest.entry_points
+        ),
+    )
+    lines += _section(
+        "Architecture",
+        (
+            f"{module.path + '/' if module.path != '.' else '(top level)'}: {module.files} {'/'.join(module.languages)} file"
+            + "s" * (module.files != 1)
+            + (f"; uses {', '.join(module.depends_on)}" if module.depends_on else "")
+            for module in digest.architecture
+        ),
+    )
+    lines += _section("Critical files", (f"{file.path} ({file.reason})" for file in digest.critical_files))
+    lines += _section(
+        "Signatures (path:line)",
+        (f"{file.path}:{signature}" for file in digest.critical_files for signature in file.signatures),
+    )
+    lines += _section("Patterns", digest.patterns)
+    lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,25 @@
+"""The command `carbon`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; the one place where an error becomes words and an exit code."""
+    from carbon_mind.cli import console
+    from carbon_mind.cli.app import app
+    from carbon_mind.errors import CarbonError
+
+    try:
+        app()
+    except CarbonError as problem:
+        console.error(problem)
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        console.step("interrupted; nothing that was there before is lost")
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output went away (`carbon mind --print | head`): that is not an error of ours.
+        sys.stderr.close()
+        sys.exit(0)

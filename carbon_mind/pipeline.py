@@ -1,0 +1,386 @@
+"""The product, as code. Read this first.
+
+    scan -> extract -> rank -> digest          build():  a repository becomes a mind
+    digest -> prefix -> engine + store         warm():   a mind becomes a restored KV state
+    prompt = prefix + question                 ask():    a question costs only its own tokens
+
+Each step is a module that knows nothing of the next; they meet in `values`. Nothing here prints: progress and notices go through the
+`Reporter` that the caller hands in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from carbon_mind import __version__
+from carbon_mind.digest import build as digest_build
+from carbon_mind.digest import folder as mind_folder
+from carbon_mind.digest.bound import token_bound
+from carbon_mind.digest.budget import fit
+from carbon_mind.digest.render import FORMAT, Document, to_json
+from carbon_mind.engine import probe as engine_probe
+from carbon_mind.engine.base import Engine, EngineOptions, Piece
+from carbon_mind.errors import PrefixTooLong
+from carbon_mind.models import check_header, model_sha256, resolve
+from carbon_mind.prefix.assemble import Chat, assemble, render, split, system_text
+from carbon_mind.repo import extract, languages
+from carbon_mind.repo.cache import TagCache
+from carbon_mind.repo.cache import key as tag_key
+from carbon_mind.repo.classify import Attributes, Kind, kind_of, parse_attributes
+from carbon_mind.repo.facts import project_facts
+from carbon_mind.repo.rank import rank
+from carbon_mind.repo.scan import MAX_BYTES, Scan, scan
+from carbon_mind.safety.files import private_dir, read_regular
+from carbon_mind.safety.secrets import is_sensitive_path
+from carbon_mind.settings import Settings
+from carbon_mind.store.states import Store
+from carbon_mind.values import Digest, Identity, Prefix, RepoPath, Skipped, SourceFile, Tags, WarmResult
+from carbon_mind.warm import warm as warm_engine
+
+BOUND = "bound"
+"""Name of the count that needs no model; otherwise the count is named after the model's hash."""
+
+
+class Reporter(Protocol):
+    """Where talk goes. The command line shows it, tests collect it, a library user may ignore it (`Silent`)."""
+
+    def notice(self, text: str) -> None:
+        """Something the user should know; the work goes on."""
+
+    def progress(self, label: str) -> Callable[[int, int], None]:
+        """A new bar; call the result with (done, total). Reaching the total ends it."""
+
+
+class Silent:
+    """A reporter that says nothing."""
+
+    def notice(self, text: str) -> None:
+        """Ignored."""
+
+    def progress(self, label: str) -> Callable[[int, int], None]:
+        """Ignored."""
+        return lambda _done, _total: None
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How tokens of a digest are counted. `name` enters the mind's identity, so it must name the tokenizer."""
+
+    name: str
+    count: Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Mind:
+    """A mind and how it came about."""
+
+    root: Path
+    folder: mind_folder.Folder
+    json: bytes
+    markdown: str
+    built: bool  # False: what was on disk is current
+    files: int
+    parsed: int  # files parsed in this run
+    seconds: float
+
+
+# --- build: a repository becomes a mind ------------------------------------------------------------------------
+
+
+def build(
+    where: Path, settings: Settings, report: Reporter, *, counting: Counting | None = None, full: bool = False
+) -> Mind:
+    """The current mind of the repository at `where`; rebuilt only when something that it is made from changed.
+
+    `full` rebuilds and re-parses everything. Raises RepositoryProblem and StorageProblem.
+    """
+    started = time.perf_counter()
+    counting = counting or Counting(BOUND, token_bound)
+    seen = scan(where)
+    for notice in seen.notices:
+        report.notice(notice)
+    if unreadable := [item for item in seen.skipped if item.reason.startswith("unreadable")]:
+        report.notice(_some("cannot be read and was skipped", [item.path for item in unreadable]))
+    folder = mind_folder.open_folder(seen.root, settings.cache, owned=seen.owned)
+    if folder.fallback:
+        why = "cannot be written" if seen.owned else "tracks a .carbon folder of its own"
+        report.notice(f"the checkout {why}: its mind is kept in {folder.path}")
+    inputs = _inputs(seen, settings, counting)
+    stored = None if full else mind_folder.read(folder, inputs)
+    parsed = 0
+    if stored is None:
+        digest, parsed = _distil(seen, folder, report, full=full)
+        fitted = fit(digest, settings.budget, counting.count)
+        document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
+        stored = mind_folder.Stored(to_json(document), fitted.markdown)
+        mind_folder.write(folder, inputs, stored)
+        built = True
+    else:
+        built = False
+    return Mind(
+        seen.root, folder, stored.json, stored.markdown, built, len(seen.files), parsed, time.perf_counter() - started
+    )
+
+
+def _some(what: str, paths: list[RepoPath]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return f"{', '.join(paths[:3])}{more} {what}"
+
+
+def _inputs(seen: Scan, settings: Settings, counting: Counting) -> str:
+    """SHA-256 over all that decides the digest's bytes: program, extractors, settings, and every file's name and content."""
+    digest = hashlib.sha256()
+    for part in (__version__, str(FORMAT), languages.fingerprint(), str(settings.budget), counting.name):
+        digest.update(part.encode() + b"\0")
+    for file in seen.files:
+        digest.update(f"{file.path}\0{file.blob}\0".encode("utf-8", "surrogateescape"))
+    for item in seen.skipped:
+        digest.update(f"{item.path}\0{item.reason}\0".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Digest, int]:
+    """The whole digest, before any budget, and the number of files parsed."""
+    paths = [file.path for file in seen.files]
+    read = _reader(seen)
+    attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
+    kinds = {path: kind_of(path, attributes) for path in paths}
+    jobs, skipped, without_grammar = _plan(seen, kinds)
+    tags, parsed = _tags(seen.root, jobs, folder, report, full=full)
+    skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
+    facts = project_facts(paths, read)
+    entry_files = {RepoPath(entry.target) for entry in facts.entry_points}
+    ranked = rank(tags, kinds, entry_files & tags.keys())
+    digest = digest_build.build(
+        facts.name,
+        paths,
+        skipped,
+        tags,
+        ranked,
+        facts,
+        lambda path: kinds.get(path, "source") == "source",
+        without_grammar,
+    )
+    return digest, parsed
+
+
+def _reader(seen: Scan) -> Callable[[RepoPath], str | None]:
+    known = {file.path for file in seen.files}
+
+    def read(path: RepoPath) -> str | None:
+        if path not in known or is_sensitive_path(path):
+            return None
+        try:
+            return read_regular(seen.root, path, MAX_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return None
+
+    return read
+
+
+Job = tuple[SourceFile, languages.Language]
+
+
+def _plan(seen: Scan, kinds: dict[RepoPath, Kind]) -> tuple[list[Job], list[Skipped], Counter[str]]:
+    """Which files are parsed, which are not and why, and the suffixes for which there is no grammar."""
+    jobs: list[Job] = []
+    skipped = list(seen.skipped)
+    without: Counter[str] = Counter()
+    for file in seen.files:
+        language = languages.language_of(file.path)
+        if is_sensitive_path(file.path):
+            skipped.append(Skipped(file.path, "may hold credentials"))
+        elif file.size > MAX_BYTES:
+            skipped.append(Skipped(file.path, "over 1 MiB"))
+        elif kinds[file.path] in ("vendored", "generated"):
+            if language is not None:
+                skipped.append(Skipped(file.path, kinds[file.path]))
+        elif language is None:
+            name = file.path.rsplit("/", 1)[-1]
+            without["." + name.rsplit(".", 1)[1] if "." in name.lstrip(".") else "(no suffix)"] += 1
+        else:
+            jobs.append((file, language))
+    return jobs, skipped, without
+
+
+def _tags(
+    root: Path, jobs: list[Job], folder: mind_folder.Folder, report: Reporter, *, full: bool
+) -> tuple[dict[RepoPath, Tags], int]:
+    """Tags of every job, from the cache or parsed now, and how many were parsed."""
+    keys = {file.path: tag_key(file.blob, languages.versions(language)) for file, language in jobs}
+    with TagCache(folder.tag_cache) as cache:
+        known = {} if full else cache.get(keys.values())
+        tags = {file.path: known[keys[file.path]] for file, _ in jobs if keys[file.path] in known}
+        todo = [(file, language) for file, language in jobs if file.path not in tags]
+        fresh: dict[str, Tags] = {}
+        for file, found in extract.extract_files(root, todo, progress=report.progress("parsing") if todo else None):
+            tags[file.path] = found
+            if found.degraded != "unreadable":
+                fresh[keys[file.path]] = found
+        cache.put(fresh)
+    return tags, len(todo)
+
+
+# --- engine ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An engine that is known to survive, and what identifies it."""
+
+    engine: Engine
+    identity: Identity
+    chat: Chat
+    model: Path
+    verdict: engine_probe.Verdict
+    seconds: float  # to verify, probe and load
+
+
+def verdicts_file(settings: Settings) -> Path:
+    """Where the probe's verdicts are kept."""
+    return settings.cache / "engine-verdicts.json"
+
+
+def model_path(settings: Settings) -> Path:
+    """The GGUF file that the settings mean. Raises NoModel, ModelDamaged."""
+    return resolve(settings.model, settings.models, None)
+
+
+def open_engine(settings: Settings, report: Reporter) -> Opened:
+    """Find the model, verify its header, probe the engine in a child process, and load. Raises ModelProblem, EngineProblem."""
+    from carbon_mind.engine.llama import LlamaEngine, build_hash, runtime
+
+    started = time.perf_counter()
+    model = model_path(settings)
+    header = check_header(model)
+    loaded = runtime()
+    verdicts = verdicts_file(settings)
+    private_dir(settings.cache)
+    key = engine_probe.verdict_key(build_hash(loaded.libraries), f"{header.architecture}/{header.file_type}")
+    verdict = engine_probe.probe(model, key, verdicts)
+    extra_buffers = engine_probe.require(verdict)
+    if not extra_buffers:
+        report.notice(f"the engine's extra buffer types crash on this CPU ({verdict.detail}); running without them")
+    engine = LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers)
+    info = engine.info
+    return Opened(
+        engine,
+        engine.fingerprint(model_sha256(model, settings.cache / "model-hashes.json")),
+        Chat(info.chat_template, info.bos_token, info.eos_token, info.special_tokens),
+        model,
+        verdict,
+        time.perf_counter() - started,
+    )
+
+
+def engine_options(settings: Settings, model: Path) -> EngineOptions:
+    """The settings as the engine wants them."""
+    return EngineOptions(
+        model=model,
+        n_ctx=settings.n_ctx,
+        n_batch=settings.n_batch,
+        threads=settings.threads,
+        type_k=settings.type_k,
+        type_v=settings.type_v,
+        flash_attention=settings.flash_attention,
+        gpu_layers=settings.gpu_layers,
+    )
+
+
+# --- warm: a mind becomes a restored KV state --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Warmed:
+    """An engine that stands right behind the prefix, and the proof of how it got there."""
+
+    mind: Mind
+    opened: Opened
+    prefix: Prefix
+    result: WarmResult
+
+
+def warm(
+    where: Path, settings: Settings, report: Reporter, *, fresh: bool = False, opened: Opened | None = None
+) -> Warmed:
+    """Build the mind, assemble the prefix for the model, and restore its state or prefill and store it.
+
+    `fresh` ignores stored states; `opened` reuses an engine. Raises CarbonError.
+    """
+    opened = opened or open_engine(settings, report)
+    mind = build(where, settings, report)
+    engine = opened.engine
+    if (tokens := len(engine.tokenize(mind.markdown))) > settings.budget:
+        # The bound promised otherwise; with the tokenizer at hand the budget is exact.
+        report.notice(f"the digest has {tokens} tokens for this model: fitted again to {settings.budget}")
+        mind = build(where, settings, report, counting=model_counting(opened))
+    prefix = assemble(opened.chat, mind.markdown, engine.tokenize)
+    if len(prefix.tokens) + 64 > engine.info.n_ctx:
+        raise PrefixTooLong(
+            f"the prefix has {len(prefix.tokens)} tokens; the context of {engine.info.n_ctx} leaves no room for a question",
+            hint="use a larger --ctx or a smaller --budget",
+        )
+    store = Store(settings.snapshots, settings.store_budget_mib << 20)
+    result = warm_engine(engine, store, opened.identity, prefix, progress=report.progress("prefill"), fresh=fresh)
+    return Warmed(mind, opened, prefix, result)
+
+
+def model_counting(opened: Opened) -> Counting:
+    """Counting by a model's own tokenizer, never below the bound's promise for it."""
+    return Counting(f"model {opened.identity.model[:16]}", lambda text: len(opened.engine.tokenize(text)))
+
+
+# --- ask: a question costs only its own tokens -------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Answer:
+    """Counts of one answer; complete once its pieces are consumed."""
+
+    reused: int = 0  # tokens of the prompt that the engine already had
+    evaluated: int = 0  # tokens of the prompt that were evaluated
+    generated: int = 0
+    ttft_s: float = 0.0  # from the question to the first generated token
+    seconds: float = 0.0
+    pieces: list[Piece] = field(default_factory=list, repr=False)
+
+    @property
+    def text(self) -> str:
+        """What was generated so far."""
+        return "".join(piece.text for piece in self.pieces)
+
+
+def ask(warmed: Warmed, question: str, max_tokens: int) -> tuple[Answer, Iterator[str]]:
+    """An answer to `question`, and the iterator that produces its text piece by piece.
+
+    The state must stand behind the prefix (as `warm` leaves it). Raises PrefixTooLong when the question does not fit.
+    """
+    answer = Answer()
+    return answer, _pieces(warmed, question, max_tokens, answer)
+
+
+def _pieces(warmed: Warmed, question: str, max_tokens: int, answer: Answer) -> Iterator[str]:
+    engine, prefix = warmed.opened.engine, warmed.prefix
+    started = time.perf_counter()
+    before = engine.evaluated
+    prompt = engine.tokenize(render(warmed.opened.chat, system_text(warmed.mind.markdown), question))
+    shared = split(prefix, prompt) if engine.held == prefix.tokens else 0
+    if not engine.truncate(shared):
+        # Something merged across the cut and this architecture cannot drop a tail: honest and slow instead of fast and wrong.
+        engine.reset()
+        shared = 0
+    engine.prefill(prompt[shared:])
+    answer.reused, answer.evaluated = shared, engine.evaluated - before
+    for piece in engine.generate(max_tokens):
+        if not answer.generated:
+            answer.ttft_s = time.perf_counter() - started
+        answer.generated += 1
+        answer.pieces.append(piece)
+        yield piece.text
+    answer.seconds = time.perf_counter() - started

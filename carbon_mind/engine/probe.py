@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ TIMEOUT_S = 600.0
 BATCH = 64
 """Tokens in the child's batch: more than 32, below which llama.cpp may take another kernel than in a real prefill."""
 
-_FLAGS_OF_INTEREST = ("amx", "avx", "bf16", "f16c", "fma", "neon", "asimd", "sve", "i8mm", "dotprod", "sme")
+_FEATURE = re.compile(r"(amx|avx|sve|sme(?!p)|neon|asimd|i8mm|dotprod|f16c|fma|bf16)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def cpu() -> Cpu:
         name, _, value = line.partition(":")
         facts.setdefault(name.strip(), value.strip())
     flags = (facts.get("flags") or facts.get("Features") or "").split()
-    features = sorted({flag for flag in flags if flag.startswith(_FLAGS_OF_INTEREST)})
+    features = sorted({flag for flag in flags if _FEATURE.match(flag)})
     return Cpu(facts.get("model name") or platform.machine(), tuple(features))
 
 

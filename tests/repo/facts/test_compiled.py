@@ -10,6 +10,7 @@ def test_cargo_package() -> None:
     )
     files = {"Cargo.toml": text, "src/main.rs": "", "src/bin/extra.rs": "", "rustfmt.toml": ""}
     assert facts_of(files) == ProjectFacts(
+        name="tool",
         commands=(
             Command("build", "cargo build", "Cargo.toml:1"),
             Command("test", "cargo test", "Cargo.toml:1"),
@@ -67,6 +68,7 @@ def test_go_module() -> None:
         ".golangci.yml": "",
     }
     assert facts_of(files) == ProjectFacts(
+        name="shop",
         commands=(
             Command("build", "go build ./...", "go.mod:2"),
             Command("test", "go test ./...", "go.mod:2"),

@@ -32,6 +32,7 @@ PACKAGE = """\
 
 def test_everything_of_one_package() -> None:
     assert facts_of({"package.json": PACKAGE, "cli.js": "", "yarn.lock": ""}) == ProjectFacts(
+        name="shop",
         commands=(
             Command("build", "pnpm run build", "package.json:8"),
             Command("test", "pnpm run test", "package.json:9"),

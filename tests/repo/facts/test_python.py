@@ -39,6 +39,7 @@ strict = true
 def test_everything_of_one_project() -> None:
     files = {"pyproject.toml": PYPROJECT, "uv.lock": "", "src/shop/__init__.py": "", "src/shop/__main__.py": ""}
     assert facts_of(files) == ProjectFacts(
+        name="shop",
         commands=(
             Command("build", "uv build", "pyproject.toml:17"),
             Command("test", "uv run --group test pytest", "pyproject.toml:19"),

@@ -1,0 +1,187 @@
+"""What every engine promises, on the fake one, on the real llama.cpp with a tiny model of each kind, and on SmolLM2-135M."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from carbon_mind.engine.base import Engine, EngineOptions, State
+from carbon_mind.engine.fake import FakeEngine
+from carbon_mind.errors import EngineProblem, ModelDamaged, PrefixTooLong
+
+KINDS = ("fake", "dense", "recurrent", "hybrid", pytest.param("smollm2", marks=pytest.mark.model))
+SYSTEM = "<|im_start|>system\nYou know the repository: run `make test`, read src/main.py.<|im_end|>\n<|im_start|>user\n" * 4
+SUFFIX = "How do I run the tests?<|im_end|>\n<|im_start|>assistant\n"
+
+
+def open_engine(kind: str, request: pytest.FixtureRequest, **options: int) -> Engine:
+    if kind == "fake":
+        return FakeEngine(**options)
+    from carbon_mind.engine.llama import LlamaEngine
+
+    if kind == "smollm2":
+        path: Path = request.getfixturevalue("smollm2_path")
+    else:
+        make: Callable[[str], Path] = request.getfixturevalue("tiny")
+        path = make(kind)
+    return LlamaEngine(EngineOptions(model=path, **{"n_ctx": 4096, **options}))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    opened = open_engine(request.param, request)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("engine", KINDS, indirect=True)
+def test_a_restored_state_goes_on_exactly_like_the_one_that_was_never_saved(engine: Engine) -> None:
+    prefix, suffix = engine.tokenize(SYSTEM), engine.tokenize(SUFFIX)
+    engine.prefill(prefix)
+    state = engine.save()
+    engine.prefill(suffix)
+    logits = engine.logits()
+    text = [piece.text for piece in engine.generate(24)]
+
+    engine.reset()
+    engine.prefill(engine.tokenize("something else entirely"))
+    before = engine.evaluated
+    engine.load(state)
+    assert engine.evaluated == before, "a restore evaluates nothing"
+    assert engine.held == prefix
+    assert engine.prefill(suffix) == len(suffix)
+    assert engine.logits() == logits, "bit for bit"
+    assert [piece.text for piece in engine.generate(24)] == text
+    assert len(text) > 0
+
+
+@pytest.mark.parametrize("engine", KINDS, indirect=True)
+def test_a_state_can_be_used_twice_and_both_copies_go_on(engine: Engine) -> None:
+    engine.prefill(engine.tokenize(SYSTEM))
+    state = engine.save()
+    answers = []
+    for _ in range(2):
+        engine.load(state)
+        engine.prefill(engine.tokenize(SUFFIX))
+        answers.append(engine.logits())
+        engine.prefill(engine.tokenize("and more of it"))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("engine", KINDS, indirect=True)
+def test_every_evaluated_token_is_counted(engine: Engine) -> None:
+    tokens = engine.tokenize(SYSTEM)
+    seen: list[tuple[int, int]] = []
+    assert engine.prefill(tokens, lambda done, total: seen.append((done, total))) == len(tokens)
+    assert engine.evaluated == len(tokens)
+    assert seen[-1] == (len(tokens), len(tokens))
+    engine.prefill(tokens[:1])
+    assert engine.evaluated == len(tokens) + 1
+
+
+@pytest.mark.parametrize("engine", KINDS, indirect=True)
+def test_special_tokens_are_single_tokens_and_text_survives_the_way_back(engine: Engine) -> None:
+    assert "<|im_end|>" in engine.info.special_tokens
+    assert len(engine.tokenize("<|im_end|>")) == 1
+    text = "<|im_start|>user\n\u00e9t\u00e9 \u4f60\u597d `x`<|im_end|>"
+    assert engine.detokenize(engine.tokenize(text)) == text
+
+
+@pytest.mark.parametrize("engine", KINDS, indirect=True)
+def test_nothing_is_sampled_before_a_token_was_evaluated_after_a_restore(engine: Engine) -> None:
+    engine.prefill(engine.tokenize(SYSTEM))
+    engine.load(engine.save())
+    with pytest.raises(EngineProblem, match="nothing to sample"):
+        list(engine.generate(1))
+    with pytest.raises(EngineProblem):
+        engine.logits()
+
+
+@pytest.mark.parametrize("kind", ["fake", "dense", "recurrent"])
+def test_a_prefix_longer_than_the_context_is_refused_before_anything_is_evaluated(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    engine = open_engine(kind, request, n_ctx=256)
+    with pytest.raises(PrefixTooLong) as caught:
+        engine.prefill(engine.tokenize("x" * 5000))
+    assert caught.value.exit_code == 5
+    assert "--ctx" in caught.value.hint
+    assert engine.evaluated == 0
+    engine.close()
+
+
+@pytest.mark.parametrize(("kind", "rollback"), [("dense", True), ("recurrent", False), ("hybrid", False)])
+def test_a_tail_is_dropped_only_where_the_architecture_allows_it(
+    kind: str, rollback: bool, request: pytest.FixtureRequest
+) -> None:
+    engine = open_engine(kind, request)
+    tokens = engine.tokenize(SYSTEM)
+    engine.prefill(tokens)
+    engine.prefill(engine.tokenize(SUFFIX))
+    whole = engine.logits()
+    assert engine.info.rollback is rollback
+    assert engine.truncate(len(tokens)) is rollback
+    if rollback:
+        assert engine.held == tokens
+        engine.prefill(engine.tokenize(SUFFIX))
+        assert engine.logits() == pytest.approx(whole, abs=1e-3)
+    else:
+        assert len(engine.held) > len(tokens), "nothing changed"
+    engine.close()
+
+
+def test_a_state_of_other_bytes_is_refused_and_leaves_the_engine_usable(request: pytest.FixtureRequest) -> None:
+    engine = open_engine("dense", request)
+    tokens = engine.tokenize(SYSTEM)
+    engine.prefill(tokens)
+    state = engine.save()
+    for cut in (0, 1, 8, len(state.data) // 2, len(state.data) - 1):
+        with pytest.raises(EngineProblem):
+            engine.load(State(state.tokens, state.data[:cut], state.pos_min, state.pos_max))
+        assert engine.held == ()
+    with pytest.raises(EngineProblem, match="positions"):
+        engine.load(State(state.tokens, state.data, 0, len(tokens)))
+    engine.load(state)
+    engine.prefill(engine.tokenize(SUFFIX))
+    engine.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model at all", b"GGUF" + bytes(100)])
+def test_a_file_that_llama_cpp_cannot_load_is_a_damaged_model(content: bytes, tmp_path: Path) -> None:
+    pytest.importorskip("llama_cpp")
+    from carbon_mind.engine.llama import LlamaEngine
+
+    path = tmp_path / "model.gguf"
+    path.write_bytes(content)
+    with pytest.raises(ModelDamaged):
+        LlamaEngine(EngineOptions(model=path))
+
+
+def test_the_fingerprint_names_what_changes_a_state_and_not_what_does_not(request: pytest.FixtureRequest) -> None:
+    from carbon_mind.engine.llama import LlamaEngine
+
+    path = request.getfixturevalue("tiny")("dense")
+
+    def fingerprint(**options: object) -> object:
+        engine = LlamaEngine(EngineOptions(model=path, **options))  # type: ignore[arg-type]
+        found = engine.fingerprint("m")
+        engine.close()
+        return found
+
+    base = fingerprint(n_ctx=1024)
+    assert fingerprint(n_ctx=1024, n_batch=64, threads=1) == base
+    assert fingerprint(n_ctx=2048) != base
+    assert fingerprint(n_ctx=1024, type_k="f32") != base
+    assert fingerprint(n_ctx=1024, flash_attention="off") != base
+
+
+def test_an_environment_that_changes_results_is_part_of_the_fingerprint(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine("dense", request)
+    plain = engine.fingerprint("m")
+    monkeypatch.setenv("GGML_SOME_SWITCH", "1")
+    assert engine.fingerprint("m") != plain
+    engine.close()

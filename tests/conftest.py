@@ -21,7 +21,9 @@ def private_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test reads or writes the user's settings, caches or git configuration."""
     home = tmp_path / "home"
     home.mkdir()
-    for name in [name for name in os.environ if name.startswith(("CARBON_", "GIT_", "XDG_")) and name != "CARBON_MIND_PURE"]:
+    for name in [
+        name for name in os.environ if name.startswith(("CARBON_", "GIT_", "XDG_")) and name != "CARBON_MIND_PURE"
+    ]:
         if name not in ("CARBON_MIND_REQUIRE_NATIVE", "CARBON_TEST_MODEL"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))

@@ -38,10 +38,8 @@ def reopen(request: pytest.FixtureRequest) -> Callable[[], Engine]:
         return FakeEngine
     from carbon_mind.engine.llama import LlamaEngine
 
-    if request.param == "smollm2":
-        path = request.getfixturevalue("smollm2_path")
-    else:
-        path = request.getfixturevalue("tiny")(request.param)
+    smollm2 = request.param == "smollm2"
+    path = request.getfixturevalue("smollm2_path") if smollm2 else request.getfixturevalue("tiny")(request.param)
     return lambda: LlamaEngine(EngineOptions(model=path, n_ctx=4096))
 
 
@@ -91,7 +89,9 @@ def test_another_model_never_gets_the_state(store: Store) -> None:
     assert (other.state, other.evaluated) == ("prefilled", len(prefix.tokens))
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-5], lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data + b"\0"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-5], lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data + b"\0"]
+)
 def test_a_damaged_snapshot_costs_a_prefill_and_is_replaced(
     reopen: Callable[[], Engine], store: Store, damage: Callable[[bytes], bytes]
 ) -> None:

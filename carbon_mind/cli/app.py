@@ -27,7 +27,9 @@ app = typer.Typer(
 models_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="GGUF models: list, pull, path.")
 app.add_typer(models_app, name="models")
 
-Where = Annotated[Path, typer.Argument(help="The repository, or a directory in it.", show_default="the current directory")]
+Where = Annotated[
+    Path, typer.Argument(help="The repository, or a directory in it.", show_default="the current directory")
+]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="Registry name or path of a GGUF file.")]
 Budget = Annotated[int | None, typer.Option("--budget", help="Tokens that the digest may have (100 to 2000).")]
 Context = Annotated[int | None, typer.Option("--ctx", help="Context in tokens; 0: the model's own, at most 8192.")]
@@ -69,7 +71,9 @@ def _json(value: Any) -> None:
     console.data(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
-@app.command(epilog="Example: carbon mind --print   |   carbon mind ~/src/flask --json   |   carbon mind --write-agents")
+@app.command(
+    epilog="Example: carbon mind --print   |   carbon mind ~/src/flask --json   |   carbon mind --write-agents"
+)
 def mind(
     where: Where = Path(),
     show: Annotated[bool, typer.Option("--print", help="Print the digest as Markdown.")] = False,
@@ -88,7 +92,9 @@ def mind(
     from carbon_mind.errors import UsageProblem
 
     if show and json:
-        raise UsageProblem("--print and --json exclude each other", hint="mind.json and mind.md are both in .carbon/mind/")
+        raise UsageProblem(
+            "--print and --json exclude each other", hint="mind.json and mind.md are both in .carbon/mind/"
+        )
     settings = _settings(where, budget=budget, model=model)
     talk = console.Talk()
     counting = None
@@ -146,10 +152,14 @@ def warm(
         )
 
 
-@app.command(epilog='Example: carbon ask "How do I run one test?"   |   carbon ask "Where does it start?" --max-tokens 64')
+@app.command(
+    epilog='Example: carbon ask "How do I run one test?"   |   carbon ask "Where does it start?" --max-tokens 64'
+)
 def ask(
     question: Annotated[str, typer.Argument(help="What to ask about the repository.", show_default=False)],
-    where: Annotated[Path, typer.Option("--repo", "-C", help="The repository.", show_default="the current directory")] = Path(),
+    where: Annotated[
+        Path, typer.Option("--repo", "-C", help="The repository.", show_default="the current directory")
+    ] = Path(),
     model: Model = None,
     budget: Budget = None,
     ctx: Context = None,
@@ -190,7 +200,9 @@ def ask(
 @app.command(epilog="Example: carbon doctor   |   carbon doctor --probe --model smollm2-135m")
 def doctor(
     model: Model = None,
-    probe: Annotated[bool, typer.Option("--probe", help="Run the engine probe now, also when a verdict is cached.")] = False,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Run the engine probe now, also when a verdict is cached.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what carbon runs on: versions, CPU, engine and its probe verdict, model, cache folder and its size."""
@@ -214,9 +226,13 @@ def show_settings(where: Where = Path(), json: Json = False) -> None:
     if json:
         _json(values)
         return
-    rows = [(name, f"CARBON_{name.upper()}", "unset" if value is None else str(value)) for name, value in values.items()]
+    rows = [
+        (name, f"CARBON_{name.upper()}", "unset" if value is None else str(value)) for name, value in values.items()
+    ]
     console.data(console.table(("setting", "environment", "value"), rows))
-    console.step(f"user file: {reference.user_file()}; repository file: {reference.REPOSITORY_FILE} (budget and model only)")
+    console.step(
+        f"user file: {reference.user_file()}; repository file: {reference.REPOSITORY_FILE} (budget and model only)"
+    )
 
 
 @models_app.command(name="list", epilog="Example: carbon models list --json")
@@ -227,7 +243,12 @@ def models_list(json: Json = False) -> None:
     settings = _settings(None)
     entries = load_registry()
     if json:
-        _json({name: {"entry": entry, "path": str(pulled(entry, settings.models) or "")} for name, entry in entries.items()})
+        _json(
+            {
+                name: {"entry": entry, "path": str(pulled(entry, settings.models) or "")}
+                for name, entry in entries.items()
+            }
+        )
         return
     rows = [
         (
@@ -244,7 +265,9 @@ def models_list(json: Json = False) -> None:
 
 
 @models_app.command(name="pull", epilog="Example: carbon models pull smollm2-135m")
-def models_pull(name: Annotated[str, typer.Argument(help="A name that `carbon models list` shows.")], json: Json = False) -> None:
+def models_pull(
+    name: Annotated[str, typer.Argument(help="A name that `carbon models list` shows.")], json: Json = False
+) -> None:
     """Download a model: resumed after an interruption, verified, never half there under its final name."""
     from carbon_mind.errors import NoModel
     from carbon_mind.models import load_registry, pull
@@ -273,7 +296,9 @@ def models_pull(name: Annotated[str, typer.Argument(help="A name that `carbon mo
 
 @models_app.command(name="path", epilog="Example: carbon models path smollm2-135m")
 def models_path(
-    name: Annotated[str | None, typer.Argument(help="A registry name or a path; without it, the default model.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A registry name or a path; without it, the default model.")
+    ] = None,
 ) -> None:
     """Print the file that a model name means."""
     from carbon_mind import pipeline

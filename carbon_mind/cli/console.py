@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from carbon_mind.errors import CarbonError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
 
 def _colour() -> bool:
@@ -55,7 +55,10 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in cells) for i in range(len(headings))]
     cells.insert(1, ["-" * width for width in widths])
     lines = [
-        "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in cells
     ]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -72,15 +75,15 @@ class Talk:
         notice(text)
 
     def progress(self, label: str) -> Callable[[int, int], None]:
-        """A bar that appears with the first call after half a second of work, so that quick work shows none."""
-        started = last = time.monotonic()
-        task = None
+        """A bar from the first call that does not end it; it leaves no trace on the screen."""
+        last = time.monotonic()
+        task: TaskID | None = None
 
         def update(done: int, total: int) -> None:
             nonlocal task, last
             now = time.monotonic()
             if sys.stderr.isatty():
-                if task is None and now - started > 0.5 and done < total:
+                if task is None and done < total:
                     task = self._rich().add_task(label, total=total)
                 if task is not None:
                     self._rich().update(task, completed=done, total=total)

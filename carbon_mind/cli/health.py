@@ -117,4 +117,3 @@ def render(report: Health) -> str:
     lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
     lines += [f"{'problem'.ljust(width)}  {problem}" for problem in report.problems]
     return "\n".join(lines) + "\n"
-

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import functools
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -46,7 +47,7 @@ class _Log:
             elif "Flash Attention" in line:
                 self.lines.append(line)
 
-        # The callback must outlive every context of the process, so this object is kept at module level.
+        # The callback must outlive every context of the process, so `runtime` keeps this object for good.
         self.callback = api.llama_log_callback(receive)
         api.llama_log_set(self.callback, ctypes.c_void_p(0))
 
@@ -66,26 +67,21 @@ class _Runtime:
     libraries: Path
 
 
-_runtime: _Runtime | None = None
-
-
+@functools.cache
 def runtime() -> _Runtime:
     """llama-cpp-python, imported and initialised once a process. Raises NoEngine with what to install."""
-    global _runtime
-    if _runtime is None:
-        # Without it every abort inside ggml starts a debugger on this process.
-        os.environ.setdefault("GGML_NO_BACKTRACE", "1")
-        try:
-            import llama_cpp
-        except ImportError as missing:
-            raise NoEngine("no engine is installed: llama-cpp-python is missing", hint=INSTALL_HINT) from missing
-        except (OSError, RuntimeError) as broken:  # a shared library that does not load
-            raise NoEngine(f"llama-cpp-python is installed but does not load: {broken}", hint=INSTALL_HINT) from broken
-        log = _Log(llama_cpp)
-        llama_cpp.llama_backend_init()
-        folder = Path(llama_cpp.__file__).parent / "lib"
-        _runtime = _Runtime(llama_cpp, log, llama_cpp.__version__, folder)
-    return _runtime
+    # Without it every abort inside ggml starts a debugger on this process.
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+    try:
+        import llama_cpp
+    except ImportError as missing:
+        raise NoEngine("no engine is installed: llama-cpp-python is missing", hint=INSTALL_HINT) from missing
+    except (OSError, RuntimeError) as broken:  # a shared library that does not load
+        raise NoEngine(f"llama-cpp-python is installed but does not load: {broken}", hint=INSTALL_HINT) from broken
+    log = _Log(llama_cpp)
+    llama_cpp.llama_backend_init()
+    folder = Path(llama_cpp.__file__).parent / "lib"
+    return _Runtime(llama_cpp, log, llama_cpp.__version__, folder)
 
 
 def build_hash(libraries: Path) -> str:
@@ -270,6 +266,8 @@ class LlamaEngine:
                 f"{len(self._held) + len(tokens)} tokens do not fit into the context of {self._info.n_ctx}",
                 hint="use a larger --ctx (up to the model's training context) or a smaller --budget",
             )
+        if progress is not None:
+            progress(0, len(tokens))
         for start in range(0, len(tokens), self._n_batch):
             self._decode(tokens[start : start + self._n_batch])
             if progress is not None:

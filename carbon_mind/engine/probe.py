@@ -101,7 +101,9 @@ def _run(argv: Sequence[str]) -> str:
     return f"exit status {done.returncode}" + (f": {lines[-1]}" if lines else "")
 
 
-def probe(model: Path, key: str, cache: Path, *, command: Callable[[Path, bool], Sequence[str]] = _child, again: bool = False) -> Verdict:
+def probe(
+    model: Path, key: str, cache: Path, *, command: Callable[[Path, bool], Sequence[str]] = _child, again: bool = False
+) -> Verdict:
     """The verdict for `key`, from the cache or by running up to two children; only clear verdicts are remembered.
 
     A child that ends by itself with an error (a damaged model, no memory) says nothing about the CPU: the verdict is then

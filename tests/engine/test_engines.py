@@ -12,13 +12,15 @@ from carbon_mind.engine.fake import FakeEngine
 from carbon_mind.errors import EngineProblem, ModelDamaged, PrefixTooLong
 
 KINDS = ("fake", "dense", "recurrent", "hybrid", pytest.param("smollm2", marks=pytest.mark.model))
-SYSTEM = "<|im_start|>system\nYou know the repository: run `make test`, read src/main.py.<|im_end|>\n<|im_start|>user\n" * 4
+SYSTEM = (
+    "<|im_start|>system\nYou know the repository: run `make test`, read src/main.py.<|im_end|>\n<|im_start|>user\n" * 4
+)
 SUFFIX = "How do I run the tests?<|im_end|>\n<|im_start|>assistant\n"
 
 
 def open_engine(kind: str, request: pytest.FixtureRequest, **options: int) -> Engine:
     if kind == "fake":
-        return FakeEngine(**options)
+        return FakeEngine(n_ctx=options.get("n_ctx", 8192))
     from carbon_mind.engine.llama import LlamaEngine
 
     if kind == "smollm2":

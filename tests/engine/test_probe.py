@@ -41,7 +41,9 @@ def test_a_crash_is_tried_again_without_extra_buffers(tmp_path: Path) -> None:
     assert verdict == probe.Verdict("without-extra-buffers", "killed by SIGSEGV")
     assert probe.require(verdict) is False
     assert children.started == [True, False]
-    assert probe.probe(Path("m"), "other", tmp_path / "verdicts.json", command=children).outcome == "without-extra-buffers"
+    assert (
+        probe.probe(Path("m"), "other", tmp_path / "verdicts.json", command=children).outcome == "without-extra-buffers"
+    )
     assert children.started == [True, False, True, False], "another key is another question"
     assert set(probe.read_verdicts(tmp_path / "verdicts.json")) == {"key", "other"}
 

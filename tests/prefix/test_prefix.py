@@ -13,8 +13,12 @@ from carbon_mind.values import Message
 
 DIGEST = "# sample: repository digest\n\n## Commands\n- test: `make test` (Makefile:3)\n"
 CHATML = Chat(TEMPLATE, SPECIAL[2], SPECIAL[1], SPECIAL)
-NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + TEMPLATE
-IGNORES_SYSTEM = "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+NO_SYSTEM = (
+    "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + TEMPLATE
+)
+IGNORES_SYSTEM = (
+    "{% for m in messages if m.role != 'system' %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+)
 LLAMA2 = "{{ bos_token }}[INST] <<SYS>>\n{{ messages[0]['content'] }}\n<</SYS>>\n\n{{ messages[1]['content'] }} [/INST]"
 
 
@@ -76,7 +80,11 @@ def test_a_template_that_knows_no_system_role_still_gets_the_digest() -> None:
 
 
 def test_a_template_cannot_reach_python() -> None:
-    reaching = "{{ ().__class__.__bases__[0].__subclasses__() }}", "{{ messages.append(1) }}", "{{ raise_exception.__globals__ }}"
+    reaching = (
+        "{{ ().__class__.__bases__[0].__subclasses__() }}",
+        "{{ messages.append(1) }}",
+        "{{ raise_exception.__globals__ }}",
+    )
     for source in reaching:
         try:
             rendered = template.render(source, [Message("user", "x")], bos_token="", eos_token="")
@@ -85,7 +93,9 @@ def test_a_template_cannot_reach_python() -> None:
         assert rendered == "", "the sandbox shows nothing of what it hides"
 
 
-@pytest.mark.parametrize("source", ["{% for %}", "{{ messages[9].content.x.y }}", "{{ raise_exception('no') }}", "{{ 1 / 0 }}"])
+@pytest.mark.parametrize(
+    "source", ["{% for %}", "{{ messages[9].content.x.y }}", "{{ raise_exception('no') }}", "{{ 1 / 0 }}"]
+)
 def test_a_broken_template_is_a_clear_error(source: str) -> None:
     with pytest.raises(template.TemplateRefused) as caught:
         template.render(source, [Message("user", "x")], bos_token="", eos_token="")

@@ -56,14 +56,16 @@ def test_a_snapshot_of_version_1_stays_readable() -> None:
 def test_every_truncation_is_refused(tmp_path: Path) -> None:
     data = whole()
     for length in range(0, len(data), 37):
-        with pytest.raises(SnapshotRejected, match="cut short|do not add up"):
+        with pytest.raises(SnapshotRejected, match=r"cut short|do not add up"):
             layout.read(write(tmp_path / "s.kv", data[:length]))
     with pytest.raises(SnapshotRejected, match="do not add up"):
         layout.read(write(tmp_path / "s.kv", data + b"x"))
 
 
 @given(position=st.integers(0, len(whole()) - 1), bit=st.integers(0, 7))
-def test_every_flipped_bit_is_refused_or_harmless(tmp_path_factory: pytest.TempPathFactory, position: int, bit: int) -> None:
+def test_every_flipped_bit_is_refused_or_harmless(
+    tmp_path_factory: pytest.TempPathFactory, position: int, bit: int
+) -> None:
     data = bytearray(whole())
     data[position] ^= 1 << bit
     path = write(tmp_path_factory.mktemp("flip") / "s.kv", bytes(data))

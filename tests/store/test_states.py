@@ -23,7 +23,9 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store", 1 << 20)
 
 
-def put(store: Store, tokens: tuple[int, ...] = TOKENS, identity: Identity = IDENTITY, payload: bytes = b"state") -> str:
+def put(
+    store: Store, tokens: tuple[int, ...] = TOKENS, identity: Identity = IDENTITY, payload: bytes = b"state"
+) -> str:
     return store.put(Header(identity, tokens, 0, len(tokens) - 1), payload)[0]
 
 
@@ -31,7 +33,7 @@ def test_a_snapshot_is_found_by_identity_and_tokens_only(store: Store) -> None:
     name = put(store)
     found = store.find(IDENTITY, TOKENS)
     assert found is not None
-    assert (found.name, found.payload) == (name, b"state")
+    assert (found.name, bytes(found.payload)) == (name, b"state")
     assert store.find(IDENTITY, TOKENS[:-1]) is None
     assert store.find(replace(IDENTITY, model="2" * 64), TOKENS) is None
     assert store.find(replace(IDENTITY, environment=(("GGML_X", "1"),)), TOKENS) is None

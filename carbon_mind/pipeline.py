@@ -16,32 +16,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from carbon_mind import __version__
-from carbon_mind.digest import build as digest_build
 from carbon_mind.digest import folder as mind_folder
-from carbon_mind.digest.bound import token_bound
-from carbon_mind.digest.budget import fit
-from carbon_mind.digest.render import FORMAT, Document, to_json
-from carbon_mind.engine import probe as engine_probe
-from carbon_mind.engine.base import Engine, EngineOptions, Piece
-from carbon_mind.errors import PrefixTooLong
-from carbon_mind.models import check_header, model_sha256, resolve
-from carbon_mind.prefix.assemble import Chat, assemble, render, split, system_text
-from carbon_mind.repo import extract, languages
-from carbon_mind.repo.cache import TagCache
-from carbon_mind.repo.cache import key as tag_key
-from carbon_mind.repo.classify import Attributes, Kind, kind_of, parse_attributes
-from carbon_mind.repo.facts import project_facts
-from carbon_mind.repo.rank import rank
+from carbon_mind.repo import languages
 from carbon_mind.repo.scan import MAX_BYTES, Scan, scan
-from carbon_mind.safety.files import private_dir, read_regular
-from carbon_mind.safety.secrets import is_sensitive_path
 from carbon_mind.settings import Settings
-from carbon_mind.store.states import Store
 from carbon_mind.values import Digest, Identity, Prefix, RepoPath, Skipped, SourceFile, Tags, WarmResult
-from carbon_mind.warm import warm as warm_engine
+
+# An unchanged checkout needs the imports above and no others; what only a rebuild, a warm start or an answer needs is imported
+# there. `carbon mind` is run before every session, and its time is that of its imports.
+if TYPE_CHECKING:
+    from carbon_mind.engine.base import Engine, EngineOptions, Piece
+    from carbon_mind.engine.probe import Verdict
+    from carbon_mind.prefix.assemble import Chat
+    from carbon_mind.repo.classify import Kind
 
 BOUND = "bound"
 """Name of the count that needs no model; otherwise the count is named after the model's hash."""
@@ -101,7 +91,7 @@ def build(
     `full` rebuilds and re-parses everything. Raises RepositoryProblem and StorageProblem.
     """
     started = time.perf_counter()
-    counting = counting or Counting(BOUND, token_bound)
+    counting = counting or Counting(BOUND, _bound)
     seen = scan(where)
     for notice in seen.notices:
         report.notice(notice)
@@ -115,6 +105,9 @@ def build(
     stored = None if full else mind_folder.read(folder, inputs)
     parsed = 0
     if stored is None:
+        from carbon_mind.digest.budget import fit
+        from carbon_mind.digest.render import FORMAT, Document, to_json
+
         digest, parsed = _distil(seen, folder, report, full=full)
         fitted = fit(digest, settings.budget, counting.count)
         document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
@@ -128,6 +121,12 @@ def build(
     )
 
 
+def _bound(text: str) -> int:
+    from carbon_mind.digest.bound import token_bound
+
+    return token_bound(text)
+
+
 def _some(what: str, paths: list[RepoPath]) -> str:
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
     return f"{', '.join(paths[:3])}{more} {what}"
@@ -136,7 +135,7 @@ def _some(what: str, paths: list[RepoPath]) -> str:
 def _inputs(seen: Scan, settings: Settings, counting: Counting) -> str:
     """SHA-256 over all that decides the digest's bytes: program, extractors, settings, and every file's name and content."""
     digest = hashlib.sha256()
-    for part in (__version__, str(FORMAT), languages.fingerprint(), str(settings.budget), counting.name):
+    for part in (__version__, languages.fingerprint(), str(settings.budget), counting.name):
         digest.update(part.encode() + b"\0")
     for file in seen.files:
         digest.update(f"{file.path}\0{file.blob}\0".encode("utf-8", "surrogateescape"))
@@ -147,6 +146,11 @@ def _inputs(seen: Scan, settings: Settings, counting: Counting) -> str:
 
 def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Digest, int]:
     """The whole digest, before any budget, and the number of files parsed."""
+    from carbon_mind.digest import build as digest_build
+    from carbon_mind.repo.classify import Attributes, kind_of, parse_attributes
+    from carbon_mind.repo.facts import project_facts
+    from carbon_mind.repo.rank import rank
+
     paths = [file.path for file in seen.files]
     read = _reader(seen)
     attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
@@ -171,6 +175,9 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
 
 
 def _reader(seen: Scan) -> Callable[[RepoPath], str | None]:
+    from carbon_mind.safety.files import read_regular
+    from carbon_mind.safety.secrets import is_sensitive_path
+
     known = {file.path for file in seen.files}
 
     def read(path: RepoPath) -> str | None:
@@ -189,6 +196,8 @@ Job = tuple[SourceFile, languages.Language]
 
 def _plan(seen: Scan, kinds: dict[RepoPath, Kind]) -> tuple[list[Job], list[Skipped], Counter[str]]:
     """Which files are parsed, which are not and why, and the suffixes for which there is no grammar."""
+    from carbon_mind.safety.secrets import is_sensitive_path
+
     jobs: list[Job] = []
     skipped = list(seen.skipped)
     without: Counter[str] = Counter()
@@ -213,13 +222,17 @@ def _tags(
     root: Path, jobs: list[Job], folder: mind_folder.Folder, report: Reporter, *, full: bool
 ) -> tuple[dict[RepoPath, Tags], int]:
     """Tags of every job, from the cache or parsed now, and how many were parsed."""
+    from carbon_mind.repo.cache import TagCache
+    from carbon_mind.repo.cache import key as tag_key
+    from carbon_mind.repo.extract import extract_files
+
     keys = {file.path: tag_key(file.blob, languages.versions(language)) for file, language in jobs}
     with TagCache(folder.tag_cache) as cache:
         known = {} if full else cache.get(keys.values())
         tags = {file.path: known[keys[file.path]] for file, _ in jobs if keys[file.path] in known}
         todo = [(file, language) for file, language in jobs if file.path not in tags]
         fresh: dict[str, Tags] = {}
-        for file, found in extract.extract_files(root, todo, progress=report.progress("parsing") if todo else None):
+        for file, found in extract_files(root, todo, progress=report.progress("parsing") if todo else None):
             tags[file.path] = found
             if found.degraded != "unreadable":
                 fresh[keys[file.path]] = found
@@ -238,7 +251,7 @@ class Opened:
     identity: Identity
     chat: Chat
     model: Path
-    verdict: engine_probe.Verdict
+    verdict: Verdict
     seconds: float  # to verify, probe and load
 
 
@@ -249,16 +262,24 @@ def verdicts_file(settings: Settings) -> Path:
 
 def model_path(settings: Settings) -> Path:
     """The GGUF file that the settings mean. Raises NoModel, ModelDamaged."""
+    from carbon_mind.models import resolve
+
     return resolve(settings.model, settings.models, None)
 
 
 def open_engine(settings: Settings, report: Reporter) -> Opened:
     """Find the model, verify its header, probe the engine in a child process, and load. Raises ModelProblem, EngineProblem."""
+    from carbon_mind.engine import probe as engine_probe
     from carbon_mind.engine.llama import LlamaEngine, build_hash, runtime
+    from carbon_mind.models import check_header, model_sha256, parts
+    from carbon_mind.prefix.assemble import Chat
+    from carbon_mind.safety.files import private_dir
 
     started = time.perf_counter()
     model = model_path(settings)
     header = check_header(model)
+    for part in parts(model)[1:]:
+        check_header(part)
     loaded = runtime()
     verdicts = verdicts_file(settings)
     private_dir(settings.cache)
@@ -281,6 +302,8 @@ def open_engine(settings: Settings, report: Reporter) -> Opened:
 
 def engine_options(settings: Settings, model: Path) -> EngineOptions:
     """The settings as the engine wants them."""
+    from carbon_mind.engine.base import EngineOptions
+
     return EngineOptions(
         model=model,
         n_ctx=settings.n_ctx,
@@ -313,6 +336,11 @@ def warm(
 
     `fresh` ignores stored states; `opened` reuses an engine. Raises CarbonError.
     """
+    from carbon_mind.errors import PrefixTooLong
+    from carbon_mind.prefix.assemble import assemble
+    from carbon_mind.store.states import Store
+    from carbon_mind.warm import warm as warm_engine
+
     opened = opened or open_engine(settings, report)
     mind = build(where, settings, report)
     engine = opened.engine
@@ -366,6 +394,8 @@ def ask(warmed: Warmed, question: str, max_tokens: int) -> tuple[Answer, Iterato
 
 
 def _pieces(warmed: Warmed, question: str, max_tokens: int, answer: Answer) -> Iterator[str]:
+    from carbon_mind.prefix.assemble import render, split, system_text
+
     engine, prefix = warmed.opened.engine, warmed.prefix
     started = time.perf_counter()
     before = engine.evaluated

@@ -128,8 +128,10 @@ def _bound(text: str) -> int:
 
 
 def _some(what: str, paths: list[RepoPath]) -> str:
+    from carbon_mind.safety.text import clean
+
     more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return f"{', '.join(paths[:3])}{more} {what}"
+    return f"{', '.join(clean(path, limit=160) for path in paths[:3])}{more} {what}"
 
 
 def _inputs(seen: Scan, settings: Settings, counting: Counting) -> str:
@@ -149,7 +151,7 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     from carbon_mind.digest import build as digest_build
     from carbon_mind.repo.classify import Attributes, kind_of, parse_attributes
     from carbon_mind.repo.facts import project_facts
-    from carbon_mind.repo.rank import rank
+    from carbon_mind.repo.rank import entry_files, rank
 
     paths = [file.path for file in seen.files]
     read = _reader(seen)
@@ -159,8 +161,7 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     tags, parsed = _tags(seen.root, jobs, folder, report, full=full)
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
     facts = project_facts(paths, read)
-    entry_files = {RepoPath(entry.target) for entry in facts.entry_points}
-    ranked = rank(tags, kinds, entry_files & tags.keys())
+    ranked = rank(tags, kinds, entry_files([entry.target for entry in facts.entry_points], tags.keys()))
     digest = digest_build.build(
         facts.name,
         paths,

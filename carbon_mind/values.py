@@ -78,6 +78,8 @@ class RankedFile:
     score: float
     used_by: int  # other non-test files that refer to something defined here
     top_symbols: tuple[tuple[Definition, int], ...] = ()  # (definition, uses in other files), most used first
+    depends_on: tuple[RepoPath, ...] = ()  # files that its imports name, as far as they resolve; by path
+    entry: bool = False  # an entry point leads here
 
 
 CommandKind = Literal["build", "test", "test-one", "lint", "format", "typecheck", "run"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,8 @@ from carbon_mind.values import RepoPath
 NAME = RepoPath("AGENTS.md")
 LIMIT = 32 * 1024
 """Bytes that some clients read of an AGENTS.md; what is beyond is silently lost to the agent, so we never go there."""
+
+_WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE begins like UTF-16-LE
 
 
 def write_block(root: Path, markdown: str) -> Literal["created", "updated", "unchanged"]:
@@ -29,6 +32,10 @@ def write_block(root: Path, markdown: str) -> Literal["created", "updated", "unc
             f"AGENTS.md cannot be read as a regular file: {unreadable.strerror or unreadable}",
             hint="make it a regular, readable file, or leave --write-agents away",
         ) from unreadable
+    if before.startswith(_WIDE):
+        raise StorageProblem(
+            "AGENTS.md is UTF-16 or UTF-32 text", hint="save it as UTF-8, or leave --write-agents away"
+        )
     try:
         after = block.put(before, markdown.encode("utf-8"))
     except block.BlockProblem as damaged:

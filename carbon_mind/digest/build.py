@@ -30,11 +30,14 @@ MAX_CRITICAL = 12
 MAX_SIGNATURES = 3
 MAX_SIGNED_FILES = 8
 MAX_MODULES = 10
+MAX_DEPENDENCIES = 4
 MAX_BUGS = 10
 MAX_CONSTRAINTS = 14
 MAX_ENTRY_POINTS = 10
 MAX_FRAMEWORKS = 10
-EXCERPT = 100  # characters
+MAX_SUFFIXES = 8
+MAX_COMMAND = 160  # characters; a longer one is left out, because a command that is cut is another command
+EXCERPT = 100
 _TAG_ORDER = {"BUG": 0, "FIXME": 1, "HACK": 2, "XXX": 3}
 
 IsSource = Callable[[RepoPath], bool]
@@ -42,7 +45,8 @@ IsSource = Callable[[RepoPath], bool]
 
 def safe(text: str, limit: int | None = None) -> str:
     """Text of the repository as one line that may enter a prompt: credentials removed, control and markers defused."""
-    return clean(redact(text), limit=limit)
+    # Redacted before cleaning, where a key's own lines are still lines, and after it, where an invisible character no longer splits it.
+    return clean(redact(clean(redact(text))), limit=limit)
 
 
 def build(
@@ -59,7 +63,9 @@ def build(
     return Digest(
         name=safe(name, 60),
         commands=tuple(
-            Command(command.kind, safe(command.command, 160), safe(command.source, 160)) for command in facts.commands
+            Command(command.kind, safe(command.command), safe(command.source, 160))
+            for command in facts.commands
+            if len(safe(command.command)) <= MAX_COMMAND
         ),
         constraints=tuple(
             Constraint(safe(c.text, 160), safe(c.source, 160)) for c in facts.constraints[:MAX_CONSTRAINTS]
@@ -68,17 +74,25 @@ def build(
             EntryPoint(safe(e.name, 80), safe(e.target, 120), safe(e.source, 160))
             for e in facts.entry_points[:MAX_ENTRY_POINTS]
         ),
-        architecture=_modules(files, tags, is_source),
-        critical_files=_critical(ranked, facts, is_source),
+        architecture=_modules(files, tags, ranked, is_source),
+        critical_files=_critical(ranked, is_source),
         patterns=_patterns(tags, facts, files, is_source),
         known_bugs=_bugs(tags, ranked, is_source),
         coverage=Coverage(
             files=len(files),
             parsed=sum(1 for found in tags.values() if not found.degraded),
             skipped=tuple(sorted(Counter(item.reason for item in skipped).items())),
-            without_grammar=tuple(sorted(without_grammar.items(), key=lambda item: (-item[1], item[0]))[:8]),
+            without_grammar=_suffixes(without_grammar),
         ),
     )
+
+
+def _suffixes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """A suffix is text of the repository like any other; two that look alike once cleaned count as one."""
+    cleaned: Counter[str] = Counter()
+    for suffix, count in counts.items():
+        cleaned[safe(suffix, 20)] += count
+    return tuple(sorted(cleaned.items(), key=lambda item: (-item[1], item[0]))[:MAX_SUFFIXES])
 
 
 def _component(path: RepoPath, crowded: frozenset[str]) -> str:
@@ -91,49 +105,40 @@ def _component(path: RepoPath, crowded: frozenset[str]) -> str:
     return parts[0]
 
 
-def _modules(files: Sequence[RepoPath], tags: Mapping[RepoPath, Tags], is_source: IsSource) -> tuple[Module, ...]:
+def _modules(
+    files: Sequence[RepoPath], tags: Mapping[RepoPath, Tags], ranked: Sequence[RankedFile], is_source: IsSource
+) -> tuple[Module, ...]:
     code = [path for path in files if path in tags and is_source(path)]
-    if not code:
-        return ()
     tops = Counter(path.split("/", 1)[0] for path in code if "/" in path)
     crowded = frozenset(top for top, count in tops.items() if count * 2 > len(code) and count > 3)
-    deeper = Counter(_component(path, crowded) for path in code)
     members: dict[str, list[RepoPath]] = defaultdict(list)
     for path in code:
         members[_component(path, crowded)].append(path)
-    home: dict[str, set[str]] = defaultdict(set)
-    for path in code:
-        for definition in tags[path].definitions:
-            home[definition.name].add(_component(path, crowded))
+    needs = {file.path: file.depends_on for file in ranked}
     modules = []
-    for component in sorted(members, key=lambda item: (-deeper[item], item))[:MAX_MODULES]:
+    for component in sorted(members, key=lambda item: (-len(members[item]), item))[:MAX_MODULES]:
         languages = Counter(tags[path].language for path in members[component])
         leans: Counter[str] = Counter()
         for path in members[component]:
-            for name, count in tags[path].references:
-                places = home.get(name, ())
-                if len(places) == 1 and len(name) > 3:
-                    (place,) = places
-                    if place != component:
-                        leans[place] += count
-        strongest = sorted(leans.items(), key=lambda item: (-item[1], item[0]))[:3]
+            leans.update(_component(needed, crowded) for needed in needs.get(path, ()) if is_source(needed))
+        del leans[component]
+        strongest = sorted(leans.items(), key=lambda item: (-item[1], item[0]))[:MAX_DEPENDENCIES]
         modules.append(
             Module(
                 safe(component, 80),
                 len(members[component]),
                 tuple(name for name, _ in sorted(languages.items(), key=lambda item: (-item[1], item[0]))[:2]),
-                tuple(safe(place, 80) for place, count in strongest if count > 1),
+                tuple(safe(place, 80) for place, _ in strongest),
             )
         )
     return tuple(modules)
 
 
-def _critical(ranked: Sequence[RankedFile], facts: ProjectFacts, is_source: IsSource) -> tuple[CriticalFile, ...]:
-    entries = {entry.target for entry in facts.entry_points}
-    chosen = [file for file in ranked if is_source(file.path) and (file.used_by or file.path in entries)][:MAX_CRITICAL]
+def _critical(ranked: Sequence[RankedFile], is_source: IsSource) -> tuple[CriticalFile, ...]:
+    chosen = [file for file in ranked if is_source(file.path) and (file.used_by or file.entry)][:MAX_CRITICAL]
     result = []
     for file in chosen:
-        reasons = ["entry point"] if file.path in entries else []
+        reasons = ["entry point"] if file.entry else []
         if file.used_by:
             reasons.append(f"used by {file.used_by} file{'s' * (file.used_by != 1)}")
         if file.top_symbols:
@@ -176,8 +181,10 @@ def _patterns(
         path.rsplit("/", 1)[0] if "/" in path else "." for path in files if path in tags and _is_test_name(path)
     )
     if tests:
-        place, count = sorted(tests.items(), key=lambda item: (-item[1], item[0]))[0]
-        lines.append(f"tests: {sum(tests.values())} files, most in {safe(place, 80)}/ ({count})")
+        place, count = min(tests.items(), key=lambda item: (-item[1], item[0]))
+        lines.append(
+            f"tests: {(total := sum(tests.values()))} file{'s' * (total != 1)}, most in {safe(place, 80)}/ ({count})"
+        )
     return tuple(lines)
 
 

@@ -64,7 +64,7 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
     Raises StorageProblem when neither can be written.
     """
     here = root / OURS
-    if owned and not here.is_symlink():
+    if owned and not here.is_symlink() and not (here / "mind").is_symlink():
         try:
             (here / "mind").mkdir(parents=True, exist_ok=True)
             if not (here / ".gitignore").exists():
@@ -73,7 +73,7 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
         except (OSError, StorageProblem):
             pass
         else:
-            if os.access(here / "mind", os.W_OK) and not (here / "mind").is_symlink():
+            if os.access(here / "mind", os.W_OK | os.X_OK):
                 return Folder(here)
     name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
     there = private_dir(user_cache) / "minds"
@@ -91,11 +91,11 @@ def read(folder: Folder, inputs: str) -> Stored | None:
             return None
         document = read_regular(folder.mind, RepoPath("mind.json"), MAX_BYTES)
         markdown = read_regular(folder.mind, RepoPath("mind.md"), MAX_BYTES)
-    except (OSError, msgspec.MsgspecError):
+        if _sha256(document) != index.json_sha256 or _sha256(markdown) != index.markdown_sha256:
+            return None
+        return Stored(document, markdown.decode("utf-8"))
+    except (OSError, ValueError):  # ValueError: JSON of another shape (MsgspecError), bytes that are not UTF-8
         return None
-    if _sha256(document) != index.json_sha256 or _sha256(markdown) != index.markdown_sha256:
-        return None
-    return Stored(document, markdown.decode("utf-8"))
 
 
 def write(folder: Folder, inputs: str, stored: Stored) -> None:

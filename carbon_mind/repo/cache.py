@@ -8,10 +8,13 @@ values at the door.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import msgspec
 
@@ -35,35 +38,58 @@ class TagCache:
 
     def __init__(self, path: Path | None) -> None:
         """`path` None keeps nothing. Raises nothing: a file that cannot be used means an empty cache."""
-        self._db = self._open(path) if path is not None else None
+        self._path = path
+        self._db = self._open()
 
-    @staticmethod
-    def _open(path: Path) -> sqlite3.Connection | None:
+    def _open(self) -> sqlite3.Connection | None:
+        """The database; one that is damaged, or of another schema, is removed and made anew. None when there can be none."""
         for attempt in (1, 2):
+            if self._path is None or not _plain_file_or_nothing(self._path):
+                return None
             db: sqlite3.Connection | None = None
             try:
-                db = sqlite3.connect(path, timeout=5.0)
+                db = sqlite3.connect(self._path, timeout=5.0)
                 db.execute("PRAGMA journal_mode=WAL")
                 db.execute("PRAGMA synchronous=NORMAL")  # a lost tail costs a parse, not a fact
-                if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
-                    db.execute("DROP TABLE IF EXISTS tags")
-                    db.execute(
-                        "CREATE TABLE tags (key TEXT PRIMARY KEY, tags BLOB NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID"
-                    )
-                    db.execute(f"PRAGMA user_version={SCHEMA}")
-                    db.commit()
-                return db
-            except sqlite3.Error:
+                self._prepare(db)
+            except sqlite3.Error as problem:
                 if db is not None:
                     db.close()
-                if attempt == 2:
+                # Locked, full, read-only: nothing is wrong with the file, and another process may be using it.
+                if attempt == 2 or isinstance(problem, sqlite3.OperationalError):
                     return None
-                for suffix in ("", "-wal", "-shm"):
-                    with contextlib.suppress(OSError):
-                        path.with_name(path.name + suffix).unlink()
+                self._remove()
+            else:
+                return db
         return None
 
-    def __enter__(self) -> TagCache:
+    @staticmethod
+    def _prepare(db: sqlite3.Connection) -> None:
+        with db:
+            db.execute("BEGIN IMMEDIATE")  # two processes that start together make the table once
+            known = db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA
+            columns = [row[1] for row in db.execute("PRAGMA table_info(tags)")]
+            if not known or columns != ["key", "tags", "seq"]:
+                db.execute("DROP TABLE IF EXISTS tags")
+                db.execute(
+                    "CREATE TABLE tags (key TEXT PRIMARY KEY, tags BLOB NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID"
+                )
+                db.execute(f"PRAGMA user_version={SCHEMA}")
+
+    def _remove(self) -> None:
+        if self._path is not None:
+            for suffix in ("", "-wal", "-shm"):
+                with contextlib.suppress(OSError):
+                    self._path.with_name(self._path.name + suffix).unlink()
+
+    def _failed(self, problem: sqlite3.Error) -> None:
+        """Start anew when the file itself turns out to be damaged; otherwise only this use of it is lost."""
+        if self._db is not None and not isinstance(problem, sqlite3.OperationalError):
+            self._db.close()
+            self._remove()
+            self._db = self._open()
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -81,11 +107,12 @@ class TagCache:
         try:
             for start in range(0, len(wanted), 500):  # SQLite's oldest limit on variables is 999
                 part = wanted[start : start + 500]
-                query = f"SELECT key, tags FROM tags WHERE key IN ({','.join('?' * len(part))})"
+                query = f"SELECT key, tags FROM tags WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only "?"
                 for name, blob in self._db.execute(query, part):
-                    with contextlib.suppress(msgspec.MsgspecError):
+                    with contextlib.suppress(msgspec.MsgspecError, TypeError):  # TypeError: not even bytes
                         found[name] = _decoder.decode(blob)
-        except sqlite3.Error:
+        except sqlite3.Error as problem:
+            self._failed(problem)
             return {}
         return found
 
@@ -93,13 +120,29 @@ class TagCache:
         """Remember `entries`; forget the oldest above MAX_ENTRIES. A failure loses the cache's use, never a result."""
         if self._db is None or not entries:
             return
-        with contextlib.suppress(sqlite3.Error), self._db:
-            last = self._db.execute("SELECT coalesce(max(seq), 0) FROM tags").fetchone()[0]
-            rows = [(name, msgspec.json.encode(entries[name]), last + 1) for name in sorted(entries)]
-            self._db.executemany("INSERT OR REPLACE INTO tags VALUES (?, ?, ?)", rows)
-            (count,) = self._db.execute("SELECT count(*) FROM tags").fetchone()
-            if count > MAX_ENTRIES:
-                self._db.execute(
-                    "DELETE FROM tags WHERE key IN (SELECT key FROM tags ORDER BY seq, key LIMIT ?)",
-                    (count - MAX_ENTRIES,),
-                )
+        rows = [(name, msgspec.json.encode(entries[name])) for name in sorted(entries)]
+        try:
+            with self._db:
+                self._db.execute("BEGIN IMMEDIATE")
+                last = self._db.execute("SELECT coalesce(max(seq), 0) FROM tags").fetchone()[0]
+                self._db.executemany(f"INSERT OR REPLACE INTO tags VALUES (?, ?, {int(last) + 1})", rows)  # noqa: S608 - a number
+                (count,) = self._db.execute("SELECT count(*) FROM tags").fetchone()
+                if count > MAX_ENTRIES:
+                    self._db.execute(
+                        "DELETE FROM tags WHERE key IN (SELECT key FROM tags ORDER BY seq, key LIMIT ?)",
+                        (count - MAX_ENTRIES,),
+                    )
+        except sqlite3.Error as problem:
+            self._failed(problem)
+
+
+def _plain_file_or_nothing(path: Path) -> bool:
+    """SQLite follows links; a `cache.db` that a stranger made one would have us write into another program's database."""
+    try:
+        return all(
+            stat.S_ISREG(path.with_name(path.name + suffix).lstat().st_mode)
+            for suffix in ("", "-wal", "-shm")
+            if os.path.lexists(path.with_name(path.name + suffix))
+        )
+    except OSError:
+        return False

@@ -1,12 +1,16 @@
 """git as a source of facts: which files there are, and the blob id of each, without running anything of the repository.
 
-Every call switches off what a repository's own configuration could start (hooks, fsmonitor, prompts, lazy fetches of a partial clone) and ignores the GIT_* variables that a surrounding hook may have set.
+Every call switches off what a configuration could start (hooks, fsmonitor, clean and process filters, prompts, lazy fetches of a
+partial clone) and ignores the GIT_* variables that a surrounding hook may have set. So a file whose content passes through a filter
+(Git LFS) is compared as it stands in the working tree.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +20,29 @@ _SAFE = (
     *("-c", "core.quotePath=false"),
 )
 # A hook runs with these set; with them, `-C` would not decide which repository is read.
-_FOREIGN = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
+_FOREIGN = frozenset(
+    f"GIT_{name}"
+    for name in (
+        "DIR",
+        "WORK_TREE",
+        "INDEX_FILE",
+        "PREFIX",
+        "OBJECT_DIRECTORY",
+        "COMMON_DIR",
+        "NAMESPACE",
+        "ATTR_SOURCE",
+    )
+)
+_UNREADABLE = re.compile(rb"^warning: could not open directory '(.*?)/?': ", re.M)
 
 
-@dataclass(frozen=True, slots=True)
 class GitFailed(Exception):
-    """git is missing or refused. `reason` is one line for a person."""
+    """git is missing or refused. `reason` is one line for a person; `bare` when there is no working tree here."""
 
-    reason: str
-    bare: bool = False
+    def __init__(self, reason: str, *, bare: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.bare = bare
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +62,38 @@ class Status:
     changed: frozenset[str]  # the working tree's content differs from the index's
     deleted: frozenset[str]
     untracked: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()  # directories that git could not list
 
 
-def _environment() -> dict[str, str]:
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a call, with git settings on top of those that the user's environment already holds."""
     env = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
     # C locale: messages are matched below. Optional locks: a background `git status` must never block the user's commit.
     env.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0", GIT_NO_LAZY_FETCH="1")
+    # Not `-c`: it splits at the first `=`, which the name of a filter may hold.
+    count = int(env.get("GIT_CONFIG_COUNT") or 0) if (env.get("GIT_CONFIG_COUNT") or "0").isdecimal() else 0
+    for name, value in settings.items():
+        env[f"GIT_CONFIG_KEY_{count}"], env[f"GIT_CONFIG_VALUE_{count}"] = name, value
+        count += 1
+    if settings:
+        env["GIT_CONFIG_COUNT"] = str(count)
     return env
 
 
-def run(where: Path, *args: str) -> bytes:
-    """Standard output of `git ARGS` in `where`. Raises GitFailed with git's own first line."""
+def _call(where: Path, args: tuple[str, ...], settings: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
     try:
-        done = subprocess.run(
-            ["git", *_SAFE, *args],
-            cwd=where,
-            env=_environment(),
+        return subprocess.run(
+            ["git", "-C", os.path.abspath(where), *_SAFE, *args],  # noqa: PTH100 - resolves no link, unlike Path.resolve
+            env=_environment(settings),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
         )
     except OSError as problem:
         raise GitFailed("git is not installed or cannot be started") from problem
+
+
+def _checked(done: subprocess.CompletedProcess[bytes]) -> bytes:
     if done.returncode != 0:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
         first = lines[0] if lines else f"git ended with exit status {done.returncode}"
@@ -73,9 +101,33 @@ def run(where: Path, *args: str) -> bytes:
     return done.stdout
 
 
+def run(where: Path, *args: str) -> bytes:
+    """Standard output of `git ARGS` in `where`. Raises GitFailed with git's own first line."""
+    return _checked(_call(where, args, {}))
+
+
 def toplevel(where: Path) -> Path:
-    """The root of the working tree that holds `where`. Raises GitFailed (not a repository, bare, dubious ownership ...)."""
-    return Path(os.fsdecode(run(where, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+    """The root of the working tree that holds `where`. Raises GitFailed (not a repository, bare, dubious ownership ...).
+
+    A working tree that the repository's own configuration puts somewhere else (`core.worktree`) is refused: a stranger's
+    configuration must not choose which of the user's folders is read.
+    """
+    root = Path(os.fsdecode(run(where, "rev-parse", "--show-toplevel").removesuffix(b"\n")))
+    inside = Path(os.path.realpath(where)).is_relative_to(os.path.realpath(root))
+    if not inside or not os.path.lexists(root / ".git"):
+        raise GitFailed("the repository's configuration puts its working tree elsewhere")
+    return root
+
+
+def _without_filters(root: Path) -> dict[str, str]:
+    """Settings that empty every clean and process filter: `git status` would start them on files whose time has changed."""
+    found = _call(root, ("config", "--null", "--name-only", "--get-regexp", r"^filter\."), {})
+    settings: dict[str, str] = {}
+    for name in found.stdout.split(b"\0"):  # exit status 1, and nothing, when there is none
+        driver, dot, variable = os.fsdecode(name).rpartition(".")
+        if dot and variable in ("clean", "process", "required"):
+            settings[f"{driver}.{variable}"] = "false" if variable == "required" else ""
+    return settings
 
 
 def index(root: Path) -> list[IndexEntry]:
@@ -91,11 +143,10 @@ def index(root: Path) -> list[IndexEntry]:
 
 def status(root: Path) -> Status:
     """The working tree against the index, untracked files included, ignored ones not. Format: `git status --porcelain=v2`."""
-    raw = run(
-        root, "status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"
-    )
+    args = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
+    done = _call(root, args, _without_filters(root))
     changed, deleted, untracked = set(), set(), []
-    for record in raw.split(b"\0"):
+    for record in _checked(done).split(b"\0"):
         kind = record[:2]
         if kind == b"1 ":
             _, xy, _sub, _mh, _mi, _mw, _hh, _hi, path = record.split(b" ", 8)
@@ -107,4 +158,5 @@ def status(root: Path) -> Status:
             changed.add(os.fsdecode(record.split(b" ", 10)[10]))
         elif kind == b"? ":
             untracked.append(os.fsdecode(record[2:]))
-    return Status(frozenset(changed), frozenset(deleted), tuple(untracked))
+    unreadable = sorted({os.fsdecode(path) for path in _UNREADABLE.findall(done.stderr)})
+    return Status(frozenset(changed), frozenset(deleted), tuple(untracked), tuple(unreadable))

@@ -24,7 +24,7 @@ ENTRY_BOOST = 20.0
 _FAMILY = {"c": "c", "cpp": "c", "javascript": "js", "typescript": "js", "tsx": "js"}
 # Names that are no evidence of use: every language's own protocol and standard library share them.
 _COMMON = frozenset(
-    (
+    (  # noqa: SIM905 - one string reads better than 130 quoted words
         "main new get set init run name value data self this test len next from into default clone fmt drop eq hash toString equals "
         "constructor call index key add remove close open read write size type string error string_view begin end log Result Option "
         "Some None Ok Err Error Box Vec String Self unwrap expect push pop map filter collect iter as_ref as_mut as_bytes as_str "
@@ -53,6 +53,7 @@ def rank(
     weights: dict[tuple[int, int], float] = defaultdict(float)
     uses: list[dict[str, int]] = [defaultdict(int) for _ in paths]
     users: list[set[int]] = [set() for _ in paths]
+    needs: list[set[RepoPath]] = [set() for _ in paths]
     by_suffix = _python_modules(paths)
     for path in paths:
         source = number[path]
@@ -72,6 +73,7 @@ def rank(
         for target_path in _imported(path, tags[path], number, by_suffix):
             target = number[target_path]
             if target != source:
+                needs[source].add(target_path)
                 weights[source, target] += factor
                 if not is_test:
                     users[target].add(source)
@@ -84,8 +86,21 @@ def rank(
         array("d", (weights[edge] for edge in edges)),
         array("d", (_start_weight(path, kinds, entries) for path in paths)),
     )
-    ranked = [RankedFile(path, scores[i], len(users[i]), _top(tags[path], uses[i])) for path, i in number.items()]
+    ranked = [
+        RankedFile(path, scores[i], len(users[i]), _top(tags[path], uses[i]), tuple(sorted(needs[i])), path in entries)
+        for path, i in number.items()
+    ]
     return tuple(sorted(ranked, key=lambda file: (-file.score, file.path)))
+
+
+def entry_files(targets: Collection[str], known: Collection[RepoPath]) -> frozenset[RepoPath]:
+    """The files that entry points mean: a path as it is, and `package.module:function` as the module's file."""
+    found: set[RepoPath] = set()
+    for target in targets:
+        module = target.partition(":")[0].replace(".", "/")
+        shapes = (target, *(f"{base}{module}{end}" for base in ("", "src/") for end in (".py", "/__init__.py")))
+        found.update(RepoPath(shape) for shape in shapes if shape in known)
+    return frozenset(found)
 
 
 def _start_weight(path: RepoPath, kinds: Mapping[RepoPath, Kind], entries: Collection[RepoPath]) -> float:
@@ -113,13 +128,18 @@ def _top(tags: Tags, uses: Mapping[str, int]) -> tuple[tuple[Definition, int], .
 
 
 def _python_modules(paths: list[RepoPath]) -> dict[str, RepoPath]:
-    """Dotted suffixes of every Python file, those with one owner only: `pkg.mod`, `mod` ..."""
+    """Names by which Python files can be imported, those with one owner only: `pkg.mod` of src/pkg/mod.py, `helper` of tools/helper.py.
+
+    A name starts where no package goes on, as for Python itself: `import json` is not pkg/json.py.
+    """
+    known = set(paths)
     owners: dict[str, list[RepoPath]] = defaultdict(list)
     for path in paths:
         if path.endswith(".py"):
             parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
             for start in range(len(parts)):
-                owners[".".join(parts[start:])].append(path)
+                if not start or "/".join((*parts[:start], "__init__.py")) not in known:
+                    owners[".".join(parts[start:])].append(path)
     return {name: found[0] for name, found in owners.items() if len(found) == 1}
 
 

@@ -1,8 +1,8 @@
 """Which files there are, and an identity for the bytes of each.
 
-In a git working tree a clean file is never read: its blob id comes from the index. Changed and untracked files are hashed the
-way git would. A plain directory is walked (links are not followed) and every file is hashed. The order is that of the path's
-bytes, so that it is the same in every locale.
+In a git working tree a clean file is never read: its blob id comes from the index. Changed and untracked files are hashed as they
+are, without the conversions (line ends, filters) that git would apply when it adds them. A plain directory is walked (links are
+not followed) and every file is hashed. The order is that of the path's bytes, so that it is the same in every locale.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from carbon_mind.errors import EmptyRepository, NotARepository
 from carbon_mind.repo import git
@@ -21,6 +21,9 @@ from carbon_mind.safety import block
 from carbon_mind.safety.files import read_regular
 from carbon_mind.safety.secrets import is_sensitive_path
 from carbon_mind.values import BlobId, RepoPath, Skipped, SourceFile
+
+if TYPE_CHECKING:
+    import pathspec
 
 MAX_BYTES = 1 << 20
 """Files above 1 MiB are named, never read."""
@@ -30,22 +33,8 @@ AGENTS = RepoPath("AGENTS.md")
 
 # Without git there is no ignore list that must be obeyed; these hold no source in any project.
 _NEVER = frozenset(
-    (
-        ".git",
-        ".hg",
-        ".svn",
-        ".jj",
-        OURS,
-        "node_modules",
-        "__pycache__",
-        ".venv",
-        "venv",
-        ".tox",
-        ".nox",
-        ".mypy_cache",
-        ".ruff_cache",
-    )
-    + (".pytest_cache", ".gradle", ".idea", ".cache", ".eggs")
+    f".git .hg .svn .jj {OURS} node_modules __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .gradle .idea "
+    ".cache .eggs".split()
 )
 
 
@@ -96,7 +85,10 @@ def scan(where: Path) -> Scan:
     Raises NotARepository (missing, not a directory, bare) and EmptyRepository (nothing to read).
     """
     root, notice = find_root(where)
-    found = _plain(root, (notice,)) if notice else _tracked(root)
+    try:
+        found = _plain(root, notice) if notice else _tracked(root)
+    except git.GitFailed as broken:  # a damaged index, say: the files are still there
+        found = _plain(root, f"{broken.reason}: read as a plain directory")
     if not found.files:
         raise EmptyRepository(
             f"{root} holds no files to learn from", hint="add files first; ignored files and links do not count"
@@ -107,63 +99,74 @@ def scan(where: Path) -> Scan:
 def _tracked(root: Path) -> Scan:
     entries = git.index(root)
     status = git.status(root)
-    skipped: list[Skipped] = []
+    skipped = {Skipped(RepoPath(path), "unreadable directory") for path in status.unreadable}
     clean: dict[str, str] = {}
-    dirty: set[str] = set(status.changed)
+    dirty: set[str] = set()
     owned = True
     for entry in entries:
-        if entry.path.startswith(OURS + "/"):
+        # On a file system that ignores case, a tracked `.CARBON/` is our folder too.
+        if entry.path.lower().startswith(OURS + "/"):
             owned = False
         elif entry.mode == "160000":
-            skipped.append(Skipped(RepoPath(entry.path), "submodule"))
-        elif entry.mode == "120000":
-            skipped.append(Skipped(RepoPath(entry.path), "link"))
-        elif entry.stage:
+            skipped.add(Skipped(RepoPath(entry.path), "submodule"))
+        elif entry.path in status.deleted:
+            continue
+        elif entry.stage or entry.path in status.changed:
             dirty.add(entry.path)
-        elif entry.path not in status.deleted and entry.path not in dirty:
+        elif entry.mode == "120000":
+            skipped.add(Skipped(RepoPath(entry.path), "link"))
+        else:
             clean[entry.path] = entry.blob
-    seen = {item.path for item in skipped}
     for path in status.untracked:
         if path.endswith("/"):
-            skipped.append(Skipped(RepoPath(path), "nested repository"))
+            skipped.add(Skipped(RepoPath(path), "nested repository"))
         elif not path.startswith(OURS + "/"):
             dirty.add(path)
-    algorithm = "sha256" if entries and len(entries[0].blob) == 64 else "sha1"
+    algorithm = "sha256" if _object_format_is_sha256(root, entries) else "sha1"
     files: list[SourceFile] = []
-    for path in sorted((clean.keys() | dirty) - seen - status.deleted, key=os.fsencode):
+    for path in sorted(clean.keys() | dirty, key=os.fsencode):
         _identify(root, RepoPath(path), clean.get(path), algorithm, files, skipped)
     return Scan(root, "git", tuple(files), _in_order(skipped), owned=owned)
 
 
-def _plain(root: Path, notices: tuple[str, ...]) -> Scan:
+def _object_format_is_sha256(root: Path, entries: list[git.IndexEntry]) -> bool:
+    if entries:
+        return len(entries[0].blob) == 64
+    return git.run(root, "rev-parse", "--show-object-format").strip() == b"sha256"
+
+
+def _plain(root: Path, notice: str) -> Scan:
     files: list[SourceFile] = []
-    skipped: list[Skipped] = []
+    skipped: set[Skipped] = set()
     for path in _walk(root, skipped):
         _identify(root, path, None, "sha1", files, skipped)
     files.sort(key=lambda file: os.fsencode(file.path))
-    return Scan(root, "plain", tuple(files), _in_order(skipped), notices)
+    return Scan(root, "plain", tuple(files), _in_order(skipped), (notice,))
 
 
-def _in_order(skipped: list[Skipped]) -> tuple[Skipped, ...]:
+def _in_order(skipped: set[Skipped]) -> tuple[Skipped, ...]:
     return tuple(sorted(skipped, key=lambda item: (os.fsencode(item.path), item.reason)))
 
 
 def _identify(
-    root: Path, path: RepoPath, blob: str | None, algorithm: str, files: list[SourceFile], skipped: list[Skipped]
+    root: Path, path: RepoPath, blob: str | None, algorithm: str, files: list[SourceFile], skipped: set[Skipped]
 ) -> None:
     """Append the path to `files` with its identity (`blob` when the index vouches for it), or to `skipped` with the reason."""
     try:
-        info = os.lstat(os.path.join(root, path))  # noqa: PTH116, PTH118 - once per file; Path costs more than the call
+        info = os.lstat(os.path.join(root, path))  # noqa: PTH118 - once per file; Path costs more than the call
+    except (FileNotFoundError, NotADirectoryError):
+        skipped.add(Skipped(path, "not in the working tree"))
+        return
     except OSError:
-        skipped.append(Skipped(path, "not in the working tree"))
+        skipped.add(Skipped(path, "unreadable"))
         return
     if not stat.S_ISREG(info.st_mode):
-        skipped.append(Skipped(path, "link" if stat.S_ISLNK(info.st_mode) else "not a regular file"))
-    elif path == AGENTS or (blob is None and info.st_size <= MAX_BYTES and not is_sensitive_path(path)):
+        skipped.add(Skipped(path, "link" if stat.S_ISLNK(info.st_mode) else "not a regular file"))
+    elif info.st_size <= MAX_BYTES and (path == AGENTS or (blob is None and not is_sensitive_path(path))):
         try:
             data = read_regular(root, path, MAX_BYTES)
         except OSError:
-            skipped.append(Skipped(path, "unreadable"))
+            skipped.add(Skipped(path, "unreadable"))
             return
         if path == AGENTS:
             # The digest must not depend on its own copy in AGENTS.md, or writing it would make it stale.
@@ -171,50 +174,53 @@ def _identify(
             data = block.strip(data).rstrip(b"\r\n")
             if mine and not data:
                 return
-        files.append(SourceFile(path, git_blob_id(data, algorithm), info.st_size))
+        files.append(SourceFile(path, git_blob_id(data, algorithm), len(data)))
     else:
         # What is never read needs no identity beyond its name and size.
         files.append(SourceFile(path, BlobId(blob or f"unread-{info.st_size}"), info.st_size))
 
 
-def _walk(root: Path, skipped: list[Skipped]) -> Iterator[RepoPath]:
+def _walk(root: Path, skipped: set[Skipped]) -> Iterator[RepoPath]:
     """Regular files below root, obeying the .gitignore files found on the way (so that a source archive reads like its repository)."""
     import pathspec
 
     specs: dict[str, pathspec.GitIgnoreSpec] = {}
-
-    def ignored(relative: str, is_dir: bool) -> bool:
-        name = relative + "/" if is_dir else relative
-        for base, spec in specs.items():
-            if (not base or name.startswith(base + "/")) and spec.match_file(name[len(base) + 1 if base else 0 :]):
-                return True
-        return False
-
     pending = [""]
     while pending:
         folder = pending.pop()
         try:
-            entries = sorted(os.scandir(root / folder), key=lambda entry: os.fsencode(entry.name))
+            with os.scandir(root / folder) as listing:
+                entries = sorted(listing, key=lambda entry: os.fsencode(entry.name))
         except OSError:
-            skipped.append(Skipped(RepoPath(folder or "."), "unreadable directory"))
+            skipped.add(Skipped(RepoPath(folder or "."), "unreadable directory"))
             continue
-        for entry in entries:
-            if entry.name == ".gitignore" and entry.is_file(follow_symlinks=False):
-                try:
-                    text = read_regular(root, RepoPath(f"{folder}/.gitignore".lstrip("/")), MAX_BYTES).decode(
-                        "utf-8", "replace"
-                    )
-                    specs[folder] = pathspec.GitIgnoreSpec.from_lines(text.splitlines())
-                except (OSError, ValueError):
-                    skipped.append(Skipped(RepoPath(f"{folder}/.gitignore".lstrip("/")), "unreadable"))
+        if any(entry.name == ".gitignore" and entry.is_file(follow_symlinks=False) for entry in entries):
+            path = RepoPath(f"{folder}/.gitignore" if folder else ".gitignore")
+            try:
+                text = read_regular(root, path, MAX_BYTES).decode("utf-8", "surrogateescape")
+                specs[folder] = pathspec.GitIgnoreSpec.from_lines(text.split("\n"))
+            except (OSError, ValueError):
+                skipped.add(Skipped(path, "unreadable"))
         for entry in entries:
             relative = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_symlink():
-                skipped.append(Skipped(RepoPath(relative), "link"))
+                skipped.add(Skipped(RepoPath(relative), "link"))
             elif entry.is_dir(follow_symlinks=False):
-                if entry.name not in _NEVER and not ignored(relative, True):
+                if entry.name not in _NEVER and not _ignored(specs, relative, "/"):
                     pending.append(relative)
             elif not entry.is_file(follow_symlinks=False):
-                skipped.append(Skipped(RepoPath(relative), "not a regular file"))
-            elif not ignored(relative, False):
+                skipped.add(Skipped(RepoPath(relative), "not a regular file"))
+            elif not _ignored(specs, relative):
                 yield RepoPath(relative)
+
+
+def _ignored(specs: Mapping[str, pathspec.GitIgnoreSpec], relative: str, end: str = "") -> bool:
+    """Whether the .gitignore files (by folder) exclude the path; the nearest that says anything decides (gitignore(5))."""
+    base = relative
+    while base:
+        base = base.rpartition("/")[0]
+        if base in specs:
+            verdict = specs[base].check_file((relative + end)[len(base) + 1 if base else 0 :]).include
+            if verdict is not None:
+                return verdict
+    return False

@@ -43,8 +43,10 @@ def strip(data: bytes) -> bytes:
 def put(data: bytes, content: bytes) -> bytes:
     """The file with `content` between the markers: replaced in place, or appended after a blank line when there is no block.
 
-    Raises BlockProblem when the markers are damaged.
+    Raises BlockProblem when the markers are damaged, or `content` holds one: the next run could not find the block's end.
     """
+    if BEGIN in content or END in content:
+        raise BlockProblem("the new content holds a marker")
     block = BEGIN + b"\n" + content.strip(b"\n") + b"\n" + END
     bounds = _bounds(data)
     if bounds is not None:

@@ -14,6 +14,7 @@ from carbon_mind.values import RepoPath
 
 _NAME = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@._/-]{0,59}\Z")
 _GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]{1,200})", re.M)
+_GO_MAJOR = re.compile(r"/v[0-9]+\Z")  # a major version's path element, no name
 _CMAKE_PROJECT = re.compile(r"^[ \t]*project[ \t]*\([ \t\n]*\"?([A-Za-z0-9_.-]{1,60})", re.I | re.M)
 
 
@@ -38,7 +39,7 @@ def _match(pattern: re.Pattern[str], text: str) -> str:
 _MANIFESTS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("pyproject.toml", lambda text: _toml(text, "project", "name") or _toml(text, "tool", "poetry", "name")),
     ("Cargo.toml", lambda text: _toml(text, "package", "name")),
-    ("go.mod", lambda text: _match(_GO_MODULE, text).rsplit("/", 1)[-1]),
+    ("go.mod", lambda text: _GO_MAJOR.sub("", _match(_GO_MODULE, text)).rsplit("/", 1)[-1]),
     ("package.json", _json),
     ("composer.json", _json),
     ("CMakeLists.txt", lambda text: _match(_CMAKE_PROJECT, text)),
@@ -51,7 +52,7 @@ def project_name(read: Callable[[RepoPath], str | None]) -> str:
         text = read(RepoPath(path))
         if text:
             try:
-                name = parse(text)
+                name = parse(text.removeprefix("\ufeff"))
             except (ValueError, RecursionError):
                 continue
             if isinstance(name, str) and _NAME.fullmatch(name):

@@ -1,316 +1,639 @@
-"""Source to tags: what a file defines, uses, imports, derives from, and confesses in its comments.
+"""Source to tags: one parse and one query per file, in one process or in several.
 
-`extract` is pure and never raises, whatever the bytes are: a file that cannot be understood in bounded work keeps its name and loses
-its symbols (`Tags.degraded` says why). The bounds are sizes and depths, not clocks, so that the result is the same on a slow machine.
-`extract_files` reads many files, in this process or in a pool of processes (py-tree-sitter holds the GIL, so threads gain nothing).
+A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. What the capture names mean:
+
+    @definition.<kind> with @name   something is defined; @body is where its signature ends, if not at a field of that node
+    @default, @skip                 shown as `...` in a signature; left out of it
+    @reference, @component          a use; of @component only names in upper case (a class, not a variable or an HTML tag)
+    @own                            a name that is introduced without being defined for others: never a use
+    @base                           the name of what a class derives from
+    @import, @import.own            as written; a module that this file makes part of its own
+    @importer, @mixer               the function that must be called for the @import or @base of the same match to count
+    @comment                        searched for markers
+
+Whatever the bytes, `extract` answers, and always with the same tags: its limits count bytes and steps of the parser, never time.
 """
 
 from __future__ import annotations
 
-import bisect
 import contextlib
+import functools
 import os
 import re
+import sys
+import threading
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
-from pathlib import Path
+from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from carbon_mind.repo import languages
-from carbon_mind.repo.languages import Language
-from carbon_mind.safety.files import read_regular
-from carbon_mind.values import Definition, Marker, SourceFile, Tags
+from carbon_mind.repo.languages import Language, grammar, query_text, settle
+from carbon_mind.safety.files import TooLarge, read_regular
+from carbon_mind.values import Definition, Marker, Tags
 
 if TYPE_CHECKING:
+    import multiprocessing.context
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from pathlib import Path
+
     import tree_sitter
 
-MAX_BYTES = 1 << 20
+    from carbon_mind.values import SourceFile
+
+__all__ = ["MAX_BYTES", "extract", "extract_files"]
+
+MAX_BYTES = 4 << 20
 MAX_SIGNATURE = 160
 MAX_MARKER = 200
-MAX_DEPTH = 1000
-"""Brackets inside one another. Hand-written code stays below 100; the parse tree of 20,000 takes a query minutes."""
-MAX_START_DEPTH = 500
-"""Tree levels below which no pattern starts: the bound for nesting without brackets (`else if` chains, `a + a + ...`)."""
-MAX_DEFINITIONS = 20_000
-POOL_BYTES = 1_500_000
-"""Source bytes above which a pool pays for its start (0.13 s)."""
+POOL_FROM = 1_500_000  # bytes to parse from which starting processes (0.13 s) pays
 MAX_WORKERS = 8
-_CHUNK_BYTES = 400_000
 
-_TAG_HINT = re.compile(rb"FIXME|BUG|HACK|XXX")
-_MARKER = re.compile(r"(?:^|(?<=[\s/*#;!(-]))(FIXME|BUG|HACK|XXX)(?=$|[:\s(!,.-])(?:\([^)\n]{0,60}\))?[:\s!,.-]*([^\n]*)")
-_MARKER_START = re.compile(r"^[\s/*#;!<-]*$")
-_BRACKETS = re.compile(rb"[\[({]|[\])}]")
-_CPP = re.compile(rb"^\s*(?:class\s+\w+[^;]*[{:]|namespace\b|template\s*<|public:|private:|protected:|using\s+\w)", re.M)
-_BODY_TAIL = re.compile(r"(?:\s*(?:=>|\{|:|=|\bthen|\bdo))+\s*$")
-_SPACE = re.compile(r"\s+")
-_QUOTES = "\"'`"
+# Code has 5 to 10 bytes of newline-free text per token and some 30 per line. Above this it was written by a machine.
+_MINIFIED_FROM = 16_384
+_MINIFIED_LINE = 400
+
+# Nesting of brackets, and depth of the tree (a chain of calls, a long `else if`). Nobody writes that; both cost time in the square.
+_NESTED = 1_000
+_DEEP = 2_000
+
+# tree-sitter asks for leave to go on every 100 steps. Over 200 MB of real code it never had asked more than 0.03 times per byte read,
+# from the first question to the last, and 0.005 is usual.
+_QUESTIONS = 250
+_QUESTIONS_PER_BYTE = 0.04
+
+
+# --- one file ------------------------------------------------------------------------------------------------
 
 
 def extract(source: bytes, language: Language) -> Tags:
-    """The tags of one file. Never raises."""
-    source = _utf8(source)
-    if language.name == "c" and _CPP.search(source[:65536]):
-        language = languages.by_name("cpp")
-    if reason := _unparsable(source):
-        return Tags(language.name, degraded=reason)
-    queries = languages.queries(language)
-    root = languages.parser(language).parse(source).root_node
-    uses = _captures(queries.uses, root)
-    defaults = sorted((node.start_byte, node.end_byte) for node in uses.get("default", ()))
-    definitions = _definitions(source, queries.definitions, root, defaults, language.name)
+    """The tags of one file's bytes. Raises nothing; what it cannot read gives tags without symbols and a `degraded`:
+
+    "no grammar", "too large", "not text", "minified", "too deep", "parse timeout".
+    """
+    language = settle(language, source)
+    if grammar(language) is None:
+        return Tags(language.name, degraded="no grammar")
+    if len(source) > MAX_BYTES:
+        return Tags(language.name, degraded="too large")
+    text = _as_utf8(source)
+    if text is None:
+        return Tags(language.name, degraded="not text")
+    if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count(b"\n") + 1):
+        return Tags(language.name, degraded="minified")
+    if _nested(text, language):
+        return Tags(language.name, degraded="too deep")
+    root = _parse(text, language)
+    if root is None:
+        return Tags(language.name, degraded="parse timeout")
+    if _too_deep(root):
+        return Tags(language.name, degraded="too deep")
+    return _collect(text, language, root)
+
+
+_SURROGATES = {0xDC80 + i: 0x80 + i for i in range(0x80)}
+
+
+def _as_utf8(source: bytes) -> bytes | None:
+    """The same text in UTF-8 with `\\n` line ends and without byte order mark; None for what is no text."""
+    if source.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        source = source.decode("utf-32", "replace").encode()
+    elif source.startswith((b"\xff\xfe", b"\xfe\xff")):
+        source = source.decode("utf-16", "replace").encode()
+    if b"\0" in source:
+        return None
+    source = source.removeprefix(b"\xef\xbb\xbf")
+    try:
+        source.decode()
+    except UnicodeDecodeError:
+        # Latin-1, or UTF-8 with a few bytes of it: each byte that is no UTF-8 is the Latin-1 character of that number.
+        source = source.decode("utf-8", "surrogateescape").translate(_SURROGATES).encode()
+    if b"\r" in source:
+        source = source.replace(b"\r\n", b"\n")
+        if b"\n" not in source:
+            source = source.replace(b"\r", b"\n")
+    return source
+
+
+def _parse(text: bytes, language: Language) -> tree_sitter.Node | None:
+    """The root of the syntax tree, or None where the parser takes more steps than any real file needs."""
+    import tree_sitter
+
+    view = memoryview(text)  # slices point into `text`: the parser reads without copies, and from memory that stays
+    asked = 0
+    stopped = False
+
+    def stop(offset: int, _error: bool) -> bool:
+        nonlocal asked, stopped
+        asked += 1
+        stopped = asked > _QUESTIONS + offset * _QUESTIONS_PER_BYTE
+        return stopped
+
+    try:
+        # A new parser each time: a stopped one would go on with the old text.
+        tree = tree_sitter.Parser(grammar(language)).parse(lambda offset, _: view[offset:], progress_callback=stop)
+    except ValueError:
+        return None
+    return None if stopped else tree.root_node
+
+
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"()[]{}"))
+_NOT_BRACKETS_OR_ANGLES = bytes(set(range(256)) - set(b"()[]{}<>;"))
+_STEPS = {ord(char): step for chars, step in (("([{", 1), (")]}", -1), ("<>;", 0)) for char in chars}
+
+
+def _nested(text: bytes, language: Language) -> bool:
+    """Whether brackets are nested deeper than _NESTED, wherever they stand: the parser may be what suffers from it.
+
+    In languages with `a < b` and `a<b>` in one place, angles count too, as long as no statement ends.
+    """
+    brackets = text.translate(None, _NOT_BRACKETS_OR_ANGLES if language.angles else _NOT_BRACKETS)
+    if len(brackets) <= _NESTED:
+        return False
+    depth = angles = 0
+    for char in brackets:
+        step = _STEPS[char]
+        if step:
+            depth += step
+            if depth > _NESTED:
+                return True
+            if depth < 0:
+                depth = 0  # those in strings and comments need not match
+        elif char == 0x3C:
+            angles += 1
+            if angles > _NESTED:
+                return True
+        else:
+            angles = angles - 1 if char == 0x3E and angles else 0
+    return False
+
+
+def _too_deep(root: tree_sitter.Node) -> bool:
+    """Whether some node lies deeper than _DEEP; sure to see it from twice that depth on.
+
+    Looking at each node would cost more than the query. But the nodes below one that is that deep follow each other, and where the
+    tree is twice as deep there are at least _DEEP of them, so every _DEEP-th node is enough.
+    """
+    cursor = root.walk()
+    for index in range(0, root.descendant_count, _DEEP):
+        cursor.goto_descendant(index)
+        if cursor.depth >= _DEEP:
+            return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    query: tree_sitter.Query
+    kinds: tuple[str, ...]  # by number of pattern: the kind that it defines; "" for none
+    plain: tuple[bool, ...]  # by number of pattern: whether it captures references and nothing else
+
+
+_DEFINITION = re.compile(r"@definition\.(\w+)")
+_CAPTURE = re.compile(r"@([\w.]+)")
+
+
+@functools.cache
+def _query(language: Language) -> _Query:
+    import tree_sitter
+
+    tables = grammar(language)
+    assert tables is not None  # noqa: S101 - only called with a grammar at hand
+    text = query_text(language)
+    query = tree_sitter.Query(tables, text)
+    raw = text.encode()
+    patterns = [
+        re.sub(r"(?m);.*$", "", raw[query.start_byte_for_pattern(i) : query.end_byte_for_pattern(i)].decode())
+        for i in range(query.pattern_count)
+    ]
+    kinds = tuple((_DEFINITION.findall(pattern) or [""])[0] for pattern in patterns)
+    return _Query(query, kinds, tuple(set(_CAPTURE.findall(pattern)) == {"reference"} for pattern in patterns))
+
+
+# --- matches -> tags -----------------------------------------------------------------------------------------
+
+Match = tuple[int, "dict[str, list[tree_sitter.Node]]"]  # number of the pattern, nodes by capture
+Span = tuple[int, int]  # start and end byte
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A match that defines something."""
+
+    pattern: int
+    kind: str
+    node: tree_sitter.Node
+    name: tree_sitter.Node
+    body: tree_sitter.Node | None
+
+
+@dataclass(slots=True)
+class _Captured:
+    """What the matches hold, by start byte: two patterns that capture one node count once."""
+
+    definitions: dict[int, _Found] = field(default_factory=dict)
+    references: dict[int, int] = field(default_factory=dict)
+    own: set[int] = field(default_factory=set)  # names where they are introduced: no references
+    bases: dict[int, int] = field(default_factory=dict)
+    comments: dict[int, int] = field(default_factory=dict)
+    holes: dict[int, tuple[int, bytes]] = field(default_factory=dict)  # in signatures: end, and what to put there
+    imports: set[str] = field(default_factory=set)
+
+
+def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
+    import tree_sitter
+
+    captured = _sort_out(text, language, tree_sitter.QueryCursor(_query(language).query).matches(root))
+    definitions = _definitions(text, language, captured)
+    for start in captured.own:
+        captured.references.pop(start, None)
     return Tags(
-        language=language.name,
-        definitions=tuple(sorted(definitions, key=lambda item: (item.line, item.name, item.kind))),
-        references=_counted(source, uses.get("reference", ())),
-        imports=tuple(sorted({_import(_text(source, node), language.name) for node in uses.get("import", ())} - {""})),
-        bases=_counted(source, uses.get("base", ())),
-        markers=_markers(source, queries.comments, root),
-        degraded="" if len(definitions) <= MAX_DEFINITIONS else "too many definitions",
+        language.name,
+        definitions=definitions,
+        references=_counts(text, captured.references),
+        imports=tuple(sorted(captured.imports)),
+        bases=_counts(text, captured.bases),
+        markers=_markers(text, captured.comments),
     )
 
 
-def _utf8(source: bytes) -> bytes:
-    """UTF-16 with a byte order mark as UTF-8; a UTF-8 mark removed; anything else as it is."""
-    if source.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return source.decode("utf-16", "replace").encode("utf-8", "replace")
-    return source.removeprefix(b"\xef\xbb\xbf")
+def _counts(text: bytes, spans: dict[int, int]) -> tuple[tuple[str, int], ...]:
+    """Each name in `spans` and how often it is there, by name; names of one character tell nothing."""
+    counts: Counter[str] = Counter()
+    for raw, count in Counter(text[start:end] for start, end in spans.items()).items():
+        name = raw.decode("utf-8", "replace")
+        if len(name) > 1 and not any(char.isspace() for char in name):
+            counts[name] += count
+    return tuple(sorted(counts.items()))
 
 
-def _unparsable(source: bytes) -> str:
-    """Why the file is not parsed, "" when it is."""
-    if len(source) > MAX_BYTES:
-        return "over 1 MiB"
-    if b"\0" in source:
-        return "not text"
-    newlines = source.count(b"\n") + 1
-    if len(source) > 20_000 and len(source) / newlines > 500:
-        return "minified"
-    if source.count(b"(") + source.count(b"[") + source.count(b"{") > MAX_DEPTH and _depth(source) > MAX_DEPTH:
-        return "too deep"
-    return ""
+def _sort_out(text: bytes, language: Language, matches: Iterable[Match]) -> _Captured:
+    query = _query(language)
+    kinds, plain = query.kinds, query.plain
+    captured = _Captured()
+    references = captured.references
+    for pattern, nodes in matches:
+        if plain[pattern]:
+            for node in nodes["reference"]:
+                references[node.start_byte] = node.end_byte
+        elif "comment" in nodes:
+            for node in nodes["comment"]:
+                captured.comments[node.start_byte] = node.end_byte
+        else:
+            _take(text, language, captured, pattern, kinds[pattern], nodes)
+    return captured
 
 
-def _depth(source: bytes) -> int:
-    """Deepest nesting of brackets, those in strings and comments included; a surplus of closing ones does not go below 0."""
-    depth = deepest = 0
-    for found in _BRACKETS.finditer(source):
-        if found[0] in b"[({":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif depth:
-            depth -= 1
-    return deepest
+def _take(
+    text: bytes,
+    language: Language,
+    captured: _Captured,
+    pattern: int,
+    kind: str,
+    nodes: dict[str, list[tree_sitter.Node]],
+) -> None:
+    if kind and "name" in nodes:
+        name = nodes["name"][0]
+        known = captured.definitions.get(name.start_byte)
+        if known is None or pattern < known.pattern:
+            body = nodes["body"][0] if "body" in nodes else None
+            captured.definitions[name.start_byte] = _Found(pattern, kind, nodes[f"definition.{kind}"][0], name, body)
+    for node in nodes.get("reference", ()):
+        captured.references[node.start_byte] = node.end_byte
+    for node in nodes.get("component", ()):
+        if text[node.start_byte : node.end_byte].decode("utf-8", "replace")[:1].isupper():
+            captured.references[node.start_byte] = node.end_byte
+    for node in nodes.get("own", ()):
+        captured.own.add(node.start_byte)
+    for node in nodes.get("default", ()):
+        captured.holes[node.start_byte] = (node.end_byte, b"...")
+    for node in nodes.get("skip", ()):
+        captured.holes[node.start_byte] = (node.end_byte, b" ")
+    if _called(text, nodes.get("mixer"), language.mixers):
+        for node in nodes.get("base", ()):
+            captured.bases[node.start_byte] = node.end_byte
+    if _called(text, nodes.get("importer"), language.importers):
+        caller = text[nodes["importer"][0].start_byte : nodes["importer"][0].end_byte] if "importer" in nodes else b""
+        for node in nodes.get("import", ()):
+            captured.imports.add(_import(text[node.start_byte : node.end_byte], language, caller))
+        for node in nodes.get("import.own", ()):
+            captured.imports.add("self::" + text[node.start_byte : node.end_byte].decode("utf-8", "replace"))
+        captured.imports.discard("")
 
 
-def _cursor(query: tree_sitter.Query) -> tree_sitter.QueryCursor:
-    import tree_sitter
-
-    cursor = tree_sitter.QueryCursor(query)
-    cursor.set_max_start_depth(MAX_START_DEPTH)
-    return cursor
+def _called(text: bytes, callers: list[tree_sitter.Node] | None, allowed: tuple[str, ...]) -> bool:
+    return callers is None or text[callers[0].start_byte : callers[0].end_byte].decode("utf-8", "replace") in allowed
 
 
-def _captures(query: tree_sitter.Query, root: tree_sitter.Node) -> dict[str, list[tree_sitter.Node]]:
-    return _cursor(query).captures(root)
+def _import(raw: bytes, language: Language, caller: bytes) -> str:
+    """An import as it was written, without quotes and without what does not name a module."""
+    name = " ".join(raw.decode("utf-8", "replace").split())
+    if language.name == "rust":
+        name = re.sub(r" as \w+$", "", name.split("{", 1)[0].strip()).replace(" ", "")
+        return name.removesuffix("*").removesuffix("::")
+    if language.name == "php":
+        return name.lstrip("\\/")
+    if language.name == "bash":
+        return name.strip("\"'")
+    if caller == b"require_relative" and not name.startswith("."):
+        return "./" + name
+    return name
 
 
-def _text(source: bytes, node: tree_sitter.Node) -> str:
-    return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+# --- definitions ---------------------------------------------------------------------------------------------
+
+_HIDING = frozenset({"function", "method"})
 
 
-def _counted(source: bytes, nodes: Iterable[tree_sitter.Node]) -> tuple[tuple[str, int], ...]:
-    counts = Counter(source[node.start_byte : node.end_byte] for node in nodes)
-    named = ((name.decode("utf-8", "replace"), count) for name, count in counts.items() if 1 < len(name) <= 100)
-    merged: Counter[str] = Counter()
-    for name, count in named:  # two invalid byte strings may become one text
-        merged[name] += count
-    return tuple(sorted(merged.items()))
-
-
-def _definitions(
-    source: bytes, query: tree_sitter.Query, root: tree_sitter.Node, defaults: list[tuple[int, int]], language: str
-) -> list[Definition]:
-    found: dict[tuple[int, str], Definition] = {}
-    for _, captures in _cursor(query).matches(root):
-        name_node = captures["name"][0]
-        kind, nodes = next((key, nodes) for key, nodes in captures.items() if key.startswith("definition."))
-        name = _SPACE.sub(" ", _text(source, name_node))[:100]
-        if not name:
+def _definitions(text: bytes, language: Language, captured: _Captured) -> tuple[Definition, ...]:
+    """Definitions that other files can see: nothing that lies in the body of a function."""
+    exported = re.compile(language.constant) if language.constant else None
+    separator = language.separator.encode()
+    holes = sorted([*captured.holes.items(), *((start, (end, b" ")) for start, end in captured.comments.items())])
+    starts = [start for start, _ in holes]
+    found: set[tuple[int, str, str, str]] = set()
+    hidden = 0
+    for start in sorted(captured.definitions):
+        item = captured.definitions[start]
+        end = item.name.end_byte
+        if separator and item.kind != "module":
+            start += text[start:end].rfind(separator) + len(separator) if separator in text[start:end] else 0
+        captured.own.add(start)
+        name = " ".join(text[start:end].decode("utf-8", "replace").split())
+        signature_end, body_end = _ends(item, language)
+        if start < hidden and not (language.local_types and item.kind != "constant"):
             continue
-        line = name_node.start_point[0] + 1
-        signature = _signature(source, nodes[0], defaults, language)
-        found.setdefault((name_node.start_byte, name), Definition(name, kind.removeprefix("definition."), line, signature))
-        if len(found) > MAX_DEFINITIONS:
+        if item.kind in _HIDING:
+            hidden = max(hidden, body_end)
+        if not name or (exported and item.kind == "constant" and not exported.fullmatch(name)):
+            continue
+        signature = _signature(text, item.node.start_byte, signature_end, holes, starts)
+        found.add((item.name.start_point[0] + 1, name, item.kind, signature))
+    return tuple(Definition(name, kind, line, signature) for line, name, kind, signature in sorted(found))
+
+
+def _ends(item: _Found, language: Language) -> Span:
+    """Where the signature ends, and where the body does."""
+    node, body = item.node, item.body
+    if body is not None:
+        return body.start_byte, body.end_byte
+    for header in language.headers:
+        part = node.child_by_field_name(header)
+        if part is not None:
+            return part.end_byte, node.end_byte
+    for name in ("body",) if item.kind == "type" else ("body", "value"):
+        part = node.child_by_field_name(name)
+        if part is not None:
+            return part.start_byte, part.end_byte
+    return node.end_byte, node.end_byte
+
+
+_BEFORE = re.compile(r"\s+([,;)\]])")
+_AFTER = re.compile(r"([(\[])\s+")
+_ANGLE = re.compile(r"<\s*\n\s*")  # not where it may mean "less than"
+_TRAILING_COMMA = re.compile(r",\s+([)\]>])")
+
+
+def _signature(
+    text: bytes, start: int, end: int, holes: Sequence[tuple[int, tuple[int, bytes]]], starts: Sequence[int]
+) -> str:
+    """The text from `start` to `end` on one line, without what stands in `holes`."""
+    parts = []
+    for index in range(bisect_left(starts, start), len(starts)):
+        hole, (hole_end, instead) = holes[index]
+        if hole >= end or end - start <= 0:
             break
-    return list(found.values())
+        if hole >= start:  # not inside the hole before
+            parts += [text[start:hole], instead]
+            start = hole_end
+    # Twice the limit, because collapsing makes it shorter; and no more, because a "signature" may be a megabyte.
+    raw = b"".join([*parts, text[start:end]])[: 16 * MAX_SIGNATURE].decode("utf-8", "ignore")
+    line = " ".join(_ANGLE.sub("<", raw.replace("\\\n", " ")).split())
+    line = _AFTER.sub(r"\1", _BEFORE.sub(r"\1", _TRAILING_COMMA.sub(r"\1", line)))
+    while line.endswith(("=>", "{", ":", ";", "=", ",", " ")):
+        line = line.removesuffix("=>").rstrip("{:;=, ")
+    return _cut(line, MAX_SIGNATURE)
 
 
-def _body_start(node: tree_sitter.Node) -> int:
-    """Where the part begins that a signature leaves out."""
-    body = node.child_by_field_name("body")
-    if body is None and (value := node.child_by_field_name("value")) is not None:
-        # `const f = (a) => {...}`: the function is the value; a plain value is left out altogether.
-        body = value.child_by_field_name("body") or value
-    return body.start_byte if body is not None else node.end_byte
+def _cut(line: str, limit: int) -> str:
+    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
-def _signature(source: bytes, node: tree_sitter.Node, defaults: list[tuple[int, int]], language: str) -> str:
-    start, stop = node.start_byte, min(_body_start(node), node.start_byte + 2000)
-    pieces = []
-    at = start
-    for first, last in islice(defaults, bisect.bisect_left(defaults, (start, 0)), None):
-        if first >= stop:
-            break
-        if first >= at:
-            pieces += [source[at:first], b"..."]
-            at = last
-    if at < stop:
-        pieces.append(source[at:stop])
-    text = b"".join(pieces).decode("utf-8", "replace")
-    if node.type in ("preproc_function_def", "assignment", "const_item", "static_item"):
-        text = text.split("\n", 1)[0]
-    text = _BODY_TAIL.sub("", _SPACE.sub(" ", text).strip()).rstrip(" ;")
-    if language == "python" and node.type == "assignment":
-        text = text.split("=", 1)[0].strip()
-    return text if len(text) <= MAX_SIGNATURE else text[: MAX_SIGNATURE - 3].rstrip() + "..."
+# --- markers -------------------------------------------------------------------------------------------------
+
+_TAG = rb"(FIXME|BUG|HACK|XXX)"
+_ANY_TAG = re.compile(_TAG)
+_LEAD = re.compile(rb"[\s/*#;!<>=|-]*@?")
+_FIRST = re.compile(_TAG + rb"(?![\w./\x80-\xff-])")
+_FURTHER = re.compile(rb"(?<![\w./\x80-\xff-])" + _TAG + rb"(?=[:(])")
+_AUTHOR = re.compile(rb"\([^()]*\)")
+_CLOSING = re.compile(rb"\s*(?:\*+/|-->)\s*$")
 
 
-def _import(text: str, language: str) -> str:
-    text = _SPACE.sub("", text) if language == "rust" else _SPACE.sub(" ", text).strip()
-    if language == "rust":
-        text = text.split("{", 1)[0].removesuffix("::")
-    if language in ("c", "cpp") and text.startswith("<"):
-        return text[:200]
-    return text.strip(_QUOTES)[:200]
-
-
-def _markers(source: bytes, query: tree_sitter.Query, root: tree_sitter.Node) -> tuple[Marker, ...]:
-    if not _TAG_HINT.search(source):
+def _markers(text: bytes, comments: dict[int, int]) -> tuple[Marker, ...]:
+    if not _ANY_TAG.search(text):
         return ()
-    found: set[Marker] = set()
-    for node in _captures(query, root).get("comment", ()):
-        raw = source[node.start_byte : node.end_byte]
-        if not _TAG_HINT.search(raw):
+    markers = []
+    position, line = 0, 1
+    for start in sorted(comments):
+        comment = text[start : comments[start]]
+        if not _ANY_TAG.search(comment):
             continue
-        for number, line in enumerate(raw.decode("utf-8", "replace").splitlines()):
-            for match in _MARKER.finditer(line[:1000]):
-                before, after = line[: match.start()], line[match.end(1) : match.end(1) + 1]
-                # In the middle of a sentence only `TAG:` and `TAG(` are markers; "a HACK of mine" is prose.
-                if _MARKER_START.match(before) or after in (":", "("):
-                    text = match[2].removesuffix("*/").removesuffix("-->").strip(" *\t")
-                    found.add(Marker(match[1], node.start_point[0] + number + 1, _SPACE.sub(" ", text)[:MAX_MARKER]))
-                    break
-    return tuple(sorted(found, key=lambda marker: (marker.line, marker.tag, marker.text)))
+        line += text.count(b"\n", position, start)
+        position = start
+        for offset, content in enumerate(comment.split(b"\n")):
+            found = _marker(content)
+            if found is not None:
+                markers.append(Marker(found[0], line + offset, found[1]))
+    return tuple(sorted(markers, key=lambda marker: (marker.line, marker.tag)))
 
 
-# --- many files ------------------------------------------------------------------------------------------------
+def _marker(line: bytes) -> tuple[str, str] | None:
+    """The tag of a comment's line and what follows it."""
+    lead = _LEAD.match(line)
+    found = _FIRST.match(line, lead.end() if lead else 0) or _FURTHER.search(line)
+    if found is None:
+        return None
+    rest = line[found.end() :]
+    author = _AUTHOR.match(rest)
+    rest = _CLOSING.sub(b"", rest[author.end() :] if author else rest)
+    words = " ".join(rest.decode("utf-8", "replace").split()).lstrip(" :,;.!-\N{EN DASH}\N{EM DASH}")
+    return found[1].decode(), _cut(words, MAX_MARKER)
 
-Job = tuple[SourceFile, Language]
-Progress = Callable[[int, int], None]
+
+# --- many files ----------------------------------------------------------------------------------------------
+
+Job = tuple["SourceFile", Language]
 
 
 def extract_files(
-    root: Path, jobs: Sequence[Job], *, workers: int | None = None, progress: Progress | None = None
+    root: Path,
+    files: Sequence[Job],
+    *,
+    workers: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[SourceFile, Tags]]:
-    """Tags of every job, in the order of the jobs whatever the number of workers. `progress` counts files."""
-    workers = min(workers or _usable_cores(), MAX_WORKERS)
-    chunks = _chunks(jobs)
-    parallel = workers > 1 and len(chunks) > 1 and sum(file.size for file, _ in jobs) > POOL_BYTES
-    results = _in_pool(root, chunks, workers) if parallel else (_extract_chunk(root, chunk) for chunk in chunks)
+    """The tags of each file below `root`, in the order of `files`, whatever the number of `workers`.
+
+    `progress` is called with the number of files done and of all. Beyond what `extract` tells, a file may be degraded as
+    "unreadable" (no regular file, or not there any more) or "parser crashed" (it killed the process that parsed it).
+    """
+    workers = workers if workers is not None else min(os.cpu_count() or 1, MAX_WORKERS)
     done = 0
-    for chunk, found in zip(chunks, results, strict=True):
-        for (file, _), tags in zip(chunk, found, strict=True):
-            yield file, tags
-        done += len(chunk)
+    for tags in _all_tags(root, files, workers):
+        done += 1
+        yield files[done - 1][0], tags
         if progress is not None:
-            progress(done, len(jobs))
+            progress(done, len(files))
 
 
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _all_tags(root: Path, files: Sequence[Job], workers: int) -> Iterator[Tags]:
+    total = sum(min(file.size, MAX_BYTES) for file, _ in files)
+    if workers < 2 or total < POOL_FROM:
+        for job in files:
+            yield _extract_file(root, job)
+        return
+    for batch in _in_pool(root, _chunks(files, total, workers), workers):
+        yield from batch
 
 
-def _chunks(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Jobs in runs of about _CHUNK_BYTES, in order."""
-    chunks: list[list[Job]] = []
-    size = _CHUNK_BYTES
-    for job in jobs:
-        if size >= _CHUNK_BYTES:
-            chunks.append([])
-            size = 0
-        chunks[-1].append(job)
-        size += job[0].size
-    return chunks
-
-
-def _extract_one(root: Path, file: SourceFile, language: Language) -> Tags:
+def _extract_file(root: Path, job: Job) -> Tags:
+    file, language = job
     try:
-        source = read_regular(root, file.path, MAX_BYTES)
+        return extract(read_regular(root, file.path, MAX_BYTES), language)
+    except TooLarge:
+        return Tags(language.name, degraded="too large")
     except OSError:
         return Tags(language.name, degraded="unreadable")
-    return extract(source, language)
 
 
-def _extract_chunk(root: Path, chunk: Sequence[Job]) -> list[Tags]:
-    return [_extract_one(root, file, language) for file, language in chunk]
+def _extract_all(root: Path, jobs: Sequence[Job]) -> list[Tags]:
+    return [_extract_file(root, job) for job in jobs]
+
+
+def _chunks(files: Sequence[Job], total: int, workers: int) -> list[Sequence[Job]]:
+    """Runs of neighbours of about the same size: few enough to cost nothing, enough that nobody waits for the last one."""
+    target = max(total // (workers * 6), 1 << 16)
+    chunks: list[Sequence[Job]] = []
+    first, size = 0, 0
+    for index, (file, _) in enumerate(files):
+        size += file.size
+        if size >= target:
+            chunks.append(files[first : index + 1])
+            first, size = index + 1, 0
+    return [*chunks, files[first:]] if first < len(files) else chunks
+
+
+# --- processes -----------------------------------------------------------------------------------------------
 
 
 def _in_pool(root: Path, chunks: Sequence[Sequence[Job]], workers: int) -> Iterator[list[Tags]]:
-    """As `_extract_chunk` for each chunk, in a forkserver pool; a chunk that kills its worker is repeated file by file."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
+    """The tags of each chunk in order. A chunk that a dying worker took with it is parsed again, file by file."""
     from concurrent.futures.process import BrokenProcessPool
 
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    if "forkserver" in methods:
-        context.set_forkserver_preload([__name__])
-    todo = list(chunks)
-    with _importable_main():
-        while todo:
-            with ProcessPoolExecutor(min(workers, len(todo)), mp_context=context) as pool:
-                futures = [pool.submit(_extract_chunk, root, chunk) for chunk in todo]
-                try:
-                    while futures:
-                        yield futures[0].result()
-                        futures.pop(0)
-                        todo.pop(0)
-                except BrokenProcessPool:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                except BaseException:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise
-            if todo:  # somebody's file killed a worker; the first unfinished chunk is taken apart, the rest goes on
-                yield [_in_child(context, root, job) for job in todo.pop(0)]
-
-
-def _in_child(context: object, root: Path, job: Job) -> Tags:
-    """One file in a process of its own, so that only this file pays if its parser crashes."""
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    with ProcessPoolExecutor(1, mp_context=context) as pool:  # type: ignore[arg-type]
+    careful = _Careful(root)
+    pool: ProcessPoolExecutor | None = None
+    try:
+        futures: list[Future[list[Tags]]] = []
         try:
-            return pool.submit(_extract_one, root, *job).result()
-        except BrokenProcessPool:
-            return Tags(job[1].name, degraded="parser crashed")
+            pool = _pool(min(workers, len(chunks)))
+            with _without_main():
+                futures = [pool.submit(_extract_all, root, chunk) for chunk in chunks]
+        except (OSError, NotImplementedError, BrokenProcessPool):
+            pass  # no semaphores or sockets here, or a worker died at once: `careful` finds out
+        for index, chunk in enumerate(chunks):
+            try:
+                tags = futures[index].result() if index < len(futures) else None
+            except BrokenProcessPool:
+                tags = None
+            yield tags if tags is not None else [careful.parse(job) for job in chunk]
+    finally:
+        careful.close()
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _Careful:
+    """Parses one file at a time in one other process, so that it is known which file kills it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._pool: ProcessPoolExecutor | None = None
+        self._possible = True
+
+    def parse(self, job: Job) -> Tags:
+        if not self._possible:
+            return _extract_file(self._root, job)
+        tags = self._elsewhere([job])
+        if tags is not None:
+            return tags[0]
+        if self._elsewhere([]) is None:  # not even nothing can be parsed there: it was not the file
+            self._possible = False
+            return _extract_file(self._root, job)
+        return Tags(job[1].name, degraded="parser crashed")
+
+    def _elsewhere(self, jobs: Sequence[Job]) -> list[Tags] | None:
+        from concurrent.futures.process import BrokenProcessPool
+
+        try:
+            if self._pool is None:
+                self._pool = _pool(1)
+            with _without_main():
+                future = self._pool.submit(_extract_all, self._root, jobs)
+            return future.result()
+        except (OSError, NotImplementedError, BrokenProcessPool):
+            self.close()
+            return None
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(workers, mp_context=_context(), initializer=_start_worker)
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    import multiprocessing
+
+    # Never `fork`: the caller may have threads.
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+def _start_worker() -> None:
+    """An interrupt goes to the whole group of processes; the parent alone answers it."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+_main_lock = threading.Lock()
 
 
 @contextlib.contextmanager
-def _importable_main() -> Iterator[None]:
-    """Workers import the parent's `__main__`; a console script or `python -c` must not be run again there, and needs not."""
-    import sys
+def _without_main() -> Iterator[None]:
+    """Start workers that do not import the caller's script.
 
-    main = sys.modules.get("__main__")
-    saved = {name: getattr(main, name) for name in ("__file__", "__spec__") if main is not None and hasattr(main, name)}
-    try:
-        for name in saved:
-            setattr(main, name, None)
-        if "__file__" in saved:
-            del main.__file__  # type: ignore[union-attr]
-        yield
-    finally:
-        for name, value in saved.items():
-            setattr(main, name, value)
+    multiprocessing runs the parent's `__main__` in each new process. Ours need nothing of it, it costs the import of a whole
+    command line, and a script without `if __name__ == "__main__"` would start itself again. Workers are started by `submit`, in
+    the calling thread, so an empty module stands in for that long.
+    """
+    with _main_lock:
+        main = sys.modules.get("__main__")
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            if main is not None:
+                sys.modules["__main__"] = main
+            else:
+                del sys.modules["__main__"]

@@ -1,7 +1,7 @@
-"""The languages that are understood: how a file is recognised, which grammar parses it, which query finds what in it.
+"""Which language a file is in, and what it takes to read it: one table, one row per language.
 
-Grammars are the official per-grammar wheels, imported when the first file of their language is parsed. One that is not installed is
-no error: its files are then listed as without grammar.
+A row is data. Its grammar is a package of its own that is imported on first use; a language whose grammar is not installed is
+still known by name, so that a report can say what was left out. What its query captures is told in `extract`.
 """
 
 from __future__ import annotations
@@ -9,130 +9,235 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import importlib.metadata
-import importlib.util
+import re
 from dataclasses import dataclass
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import tree_sitter
 
+__all__ = ["LANGUAGES", "Language", "fingerprint", "grammar", "language_of", "query_text", "settle", "versions"]
+
 EXTRACTOR = 1
-"""Raised when `extract` changes what it finds; part of every cache key."""
+"""Part of every cache key: raise it when `extract` makes other tags of the same source."""
+
+_QUERIES = Path(__file__).with_name("queries")
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One row of the table. `grammar` is `module:function` of the wheel; the query is queries/<name>.scm."""
+    """A row of the table. Values compare by content, so a row survives a trip to another process."""
 
-    name: str
-    suffixes: tuple[str, ...]
-    grammar: str
-    distribution: str
-    names: tuple[str, ...] = ()  # whole file names
-
-
-@dataclass(frozen=True, slots=True)
-class Queries:
-    """The three parts of a query file: they run apart because each is needed in another form, or not at all."""
-
-    definitions: tree_sitter.Query
-    uses: tree_sitter.Query
-    comments: tree_sitter.Query
-
-
-def _row(name: str, suffixes: str, module: str, function: str = "language", names: str = "") -> Language:
-    distribution = module.replace("_", "-")
-    return Language(name, tuple(suffixes.split()), f"{module}:{function}", distribution, tuple(names.split()))
+    name: str  # as it appears in Tags.language
+    module: str  # of the grammar; its distribution has the same name with `-`
+    queries: tuple[str, ...]  # files of queries/, read as one text: an earlier pattern wins over a later one
+    suffixes: tuple[str, ...] = ()  # in lower case
+    filenames: tuple[str, ...] = ()
+    interpreters: tuple[str, ...] = ()  # of a script's first line, without their version
+    function: str = "language"  # of `module`
+    constant: str = ""  # expression for the names of constants that others can use; "" takes them all
+    importers: tuple[str, ...] = ()  # functions whose first argument is an import
+    mixers: tuple[str, ...] = ()  # functions whose arguments are bases
+    separator: str = ""  # a definition's name starts behind the last one
+    headers: tuple[str, ...] = ()  # fields that end a signature, where no delimiter stands before the body
+    local_types: bool = False  # functions do not nest: a definition that seems to lie in one is a mistake of the parser
+    angles: bool = (
+        False  # the parser tries `a < b` both as comparison and as type arguments, at a cost that grows with nesting
+    )
+    otherwise: str = ""  # name of the language that a file of this row may turn out to be in
 
 
-LANGUAGES: tuple[Language, ...] = (
-    _row("python", ".py .pyi .pyw", "tree_sitter_python"),
-    _row("javascript", ".js .jsx .mjs .cjs", "tree_sitter_javascript"),
-    _row("typescript", ".ts .mts .cts", "tree_sitter_typescript", "language_typescript"),
-    _row("tsx", ".tsx", "tree_sitter_typescript", "language_tsx"),
-    _row("go", ".go", "tree_sitter_go"),
-    _row("rust", ".rs", "tree_sitter_rust"),
-    _row("c", ".c .h", "tree_sitter_c"),
-    _row("cpp", ".cc .cpp .cxx .c++ .hh .hpp .hxx .h++ .ipp .inl .tpp .cu .cuh", "tree_sitter_cpp"),
-    _row("java", ".java", "tree_sitter_java"),
-    _row("ruby", ".rb .rake .gemspec", "tree_sitter_ruby", names="Rakefile Gemfile"),
-    _row("c_sharp", ".cs", "tree_sitter_c_sharp"),
-    _row("php", ".php", "tree_sitter_php", "language_php"),
-    _row("bash", ".sh .bash", "tree_sitter_bash"),
+_ECMA = ("require", "import")
+_UPPER = "[A-Z][A-Z0-9_]+"
+
+_TABLE = (
+    Language(
+        "bash",
+        "tree_sitter_bash",
+        ("bash.scm",),
+        suffixes=(".sh", ".bash", ".bats"),
+        filenames=(".bashrc", ".bash_profile", ".profile", "PKGBUILD"),
+        interpreters=("sh", "bash", "dash", "ash", "ksh", "zsh"),
+        constant=_UPPER,
+        importers=("source", "."),
+    ),
+    Language("c", "tree_sitter_c", ("c.scm",), suffixes=(".c",), local_types=True),
+    Language("c_sharp", "tree_sitter_c_sharp", ("c_sharp.scm",), suffixes=(".cs", ".csx"), angles=True),
+    Language(
+        "cpp",
+        "tree_sitter_cpp",
+        ("cpp.scm", "c.scm"),
+        suffixes=(".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".ipp", ".inl", ".tpp", ".cu", ".cuh"),
+        separator="::",
+        local_types=True,
+    ),
+    Language("go", "tree_sitter_go", ("go.scm",), suffixes=(".go",), constant="[A-Z].*"),
+    Language("java", "tree_sitter_java", ("java.scm",), suffixes=(".java",), angles=True),
+    Language(
+        "javascript",
+        "tree_sitter_javascript",
+        ("ecma.scm", "jsx.scm", "javascript.scm"),
+        suffixes=(".js", ".jsx", ".mjs", ".cjs"),
+        filenames=("Jakefile",),
+        interpreters=("node", "nodejs"),
+        importers=_ECMA,
+    ),
+    Language(
+        "php",
+        "tree_sitter_php",
+        ("php.scm",),
+        suffixes=(".php", ".phtml"),
+        interpreters=("php",),
+        function="language_php",
+    ),
+    Language(
+        "python",
+        "tree_sitter_python",
+        ("python.scm",),
+        suffixes=(".py", ".pyi", ".pyw"),
+        filenames=("SConstruct", "SConscript", "wscript"),
+        interpreters=("python", "pypy"),
+        constant=_UPPER,
+    ),
+    Language(
+        "ruby",
+        "tree_sitter_ruby",
+        ("ruby.scm",),
+        suffixes=(".rb", ".rake", ".gemspec", ".ru", ".podspec"),
+        filenames=("Rakefile", "Gemfile", "Guardfile", "Vagrantfile", "Podfile", "Brewfile", "Fastfile", "Dangerfile"),
+        interpreters=("ruby", "jruby"),
+        importers=("require", "require_relative", "load"),
+        mixers=("include", "extend", "prepend"),
+        headers=("parameters", "superclass", "name"),
+    ),
+    Language("rust", "tree_sitter_rust", ("rust.scm",), suffixes=(".rs",)),
+    Language(
+        "tsx",
+        "tree_sitter_typescript",
+        ("ecma.scm", "jsx.scm", "typescript.scm"),
+        suffixes=(".tsx",),
+        function="language_tsx",
+        importers=_ECMA,
+    ),
+    Language(
+        "typescript",
+        "tree_sitter_typescript",
+        ("ecma.scm", "typescript.scm"),
+        suffixes=(".ts", ".mts", ".cts"),
+        interpreters=("deno", "bun", "ts-node", "tsx"),
+        function="language_typescript",
+        importers=_ECMA,
+    ),
 )
 
-_BY_NAME = {language.name: language for language in LANGUAGES}
-_BY_SUFFIX = {suffix: language for language in LANGUAGES for suffix in language.suffixes}
-_BY_FILE = {name: language for language in LANGUAGES for name in language.names}
+LANGUAGES: dict[str, Language] = {language.name: language for language in _TABLE}
+
+# A row of its own, because only the text tells what a header is in, and the path must do until the text is read.
+_HEADER = Language("c", "tree_sitter_c", ("c.scm",), suffixes=(".h",), local_types=True, otherwise="cpp")
+
+_BY_SUFFIX = {suffix: language for language in (*_TABLE, _HEADER) for suffix in language.suffixes}
+_BY_FILENAME = {name: language for language in _TABLE for name in language.filenames}
+_BY_INTERPRETER = {name: language for language in _TABLE for name in language.interpreters}
 
 
-def language_of(path: str) -> Language | None:
-    """The language of a path, by its name alone; None when it is none of ours or its grammar is not installed."""
+# --- recognising ---------------------------------------------------------------------------------------------
+
+
+def language_of(path: str, head: bytes = b"") -> Language | None:
+    """The language of a file, or None. `head` is the start of its bytes, or all of them, where the caller has them.
+
+    Without `head` a script that has no suffix stays unknown, and a `.h` gets a row that `settle` decides later.
+    """
     name = path.rsplit("/", 1)[-1]
-    found = _BY_FILE.get(name)
-    if found is None and "." in name:
-        found = _BY_SUFFIX.get(name[name.rindex(".") :].lower())
-    return found if found is not None and _installed(found.grammar.split(":")[0]) else None
+    found = _BY_FILENAME.get(name)
+    if found is None and "." in name[1:]:
+        found = _BY_SUFFIX.get("." + name.rsplit(".", 1)[1].lower())
+        return settle(found, head) if found is not None and head else found
+    return found or _by_first_line(head)
 
 
-def by_name(name: str) -> Language:
-    """The row of that name. Raises KeyError."""
-    return _BY_NAME[name]
+_SHEBANG = re.compile(rb"#![ \t]*(\S+)([^\n]*)")
+_VERSION = re.compile(r"[0-9.]+$")
+
+
+def _by_first_line(head: bytes) -> Language | None:
+    match = _SHEBANG.match(head.removeprefix(b"\xef\xbb\xbf"))
+    if match is None:
+        return None
+    program, arguments = match[1].decode("latin-1"), match[2].decode("latin-1").split()
+    name = program.rsplit("/", 1)[-1]
+    if name == "env":  # `env -S python3 -u`, `env LANG=C bash`
+        words = [word for word in arguments if not word.startswith("-") and "=" not in word]
+        name = words[0].rsplit("/", 1)[-1] if words else ""
+    return _BY_INTERPRETER.get(_VERSION.sub("", name))
+
+
+# Each expression eats up to the end where its closing part is missing: a search from every start would be quadratic.
+_COMMENTS = re.compile(rb"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+# What a C header shows to C++ alone does not make it C++.
+_GUARDED = re.compile(
+    rb"^[ \t]*#[ \t]*if[^\n]*__cplusplus.*?(?:^[ \t]*#[ \t]*(?:else|elif|endif)|\Z)", re.DOTALL | re.MULTILINE
+)
+_CPP = re.compile(
+    rb"^[ \t]*(?:(?:public|private|protected)[ \t]*:|template[ \t]*<|(?:inline[ \t]+)?namespace\b[^;=\n]*(?:\{|$)"
+    rb"|using[ \t]+(?:namespace[ \t]+)?\w[\w:]*[ \t]*[;=]|(?:enum[ \t]+)?class[ \t]+\w[^;({]{0,300}\{)",
+    re.MULTILINE,
+)
+
+
+def settle(language: Language, source: bytes) -> Language:
+    """The language that `source` is in, for a row that leaves it open: a `.h` is C unless its text clearly is C++."""
+    if not language.otherwise:
+        return language
+    other = LANGUAGES[language.otherwise]
+    text = _GUARDED.sub(b"", _COMMENTS.sub(b" ", source))
+    return other if _CPP.search(text) else LANGUAGES[language.name]
+
+
+# --- grammars ------------------------------------------------------------------------------------------------
 
 
 @functools.cache
-def _installed(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+def grammar(language: Language) -> tree_sitter.Language | None:
+    """The parser's tables, or None where the grammar's package is not installed or too old or new for tree-sitter."""
+    import tree_sitter
+
+    try:
+        module = importlib.import_module(language.module)
+        return tree_sitter.Language(getattr(module, language.function)())
+    except (ImportError, AttributeError, ValueError):
+        return None
 
 
 @functools.cache
-def query_text(name: str) -> str:
-    """The query file of a language."""
-    return files("carbon_mind.repo").joinpath(f"queries/{name}.scm").read_text(encoding="utf-8")
+def query_text(language: Language) -> str:
+    """The query of a language: its files, one after the other."""
+    return "".join((_QUERIES / name).read_text(encoding="utf-8") for name in language.queries)
 
 
 @functools.cache
 def versions(language: Language) -> str:
-    """What the tags of this language depend on besides the file: extractor, grammar version, query."""
-    grammar = importlib.metadata.version(language.distribution)
-    query = hashlib.sha256(query_text(language.name).encode()).hexdigest()[:12]
-    if language.name == "c":  # a header may turn out to be C++
-        query += f"+{versions(_BY_NAME['cpp'])}"
-    return f"{language.name} {EXTRACTOR} {grammar} {query}"
+    """All that decides which tags come out of a given source, as a short text; part of a cache key."""
+    package = language.module.replace("_", "-")
+    digest = hashlib.sha256(query_text(language).encode()).hexdigest()[:16]
+    runtime = f"tree-sitter-{_version('tree-sitter')}"
+    own = f"{language.name} {package}-{_version(package)} {runtime} sha256:{digest} extractor-{EXTRACTOR}"
+    return f"{own} or {versions(LANGUAGES[language.otherwise])}" if language.otherwise else own
+
+
+@functools.cache
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 @functools.cache
 def fingerprint() -> str:
-    """Versions of all installed languages in one hash: the digest of a repository depends on it."""
-    known = [versions(language) for language in LANGUAGES if _installed(language.grammar.split(":")[0])]
-    return hashlib.sha256("\n".join(known).encode()).hexdigest()
-
-
-@functools.cache
-def grammar(language: Language) -> tree_sitter.Language:
-    """The loaded grammar."""
-    import tree_sitter
-
-    module, function = language.grammar.split(":")
-    return tree_sitter.Language(getattr(importlib.import_module(module), function)())
-
-
-@functools.cache
-def parser(language: Language) -> tree_sitter.Parser:
-    """A parser for the language; one a process."""
-    import tree_sitter
-
-    return tree_sitter.Parser(grammar(language))
-
-
-@functools.cache
-def queries(language: Language) -> Queries:
-    """The compiled parts of the language's query file, which are separated by the lines `; uses` and `; comments`."""
-    import tree_sitter
-
-    definitions, rest = query_text(language.name).split("\n; uses\n")
-    uses, comments = rest.split("\n; comments\n")
-    loaded = grammar(language)
-    return Queries(*(tree_sitter.Query(loaded, part) for part in (definitions, uses, comments)))
+    """SHA-256 over `versions` of every language: equal when every source gives the same tags as before."""
+    text = "\n".join(versions(language) for language in (*_TABLE, _HEADER))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,9 +1,13 @@
-; definitions
+; The first pattern that names a node decides its kind.
+
+; --- definitions
 (function_definition name: (word) @name) @definition.function
+(declaration_command (variable_assignment name: (variable_name) @name value: (_) @body)) @definition.constant
 
-; uses
+; --- references
 (command name: (command_name (word) @reference))
-(command name: (command_name (word) @_source) . argument: (word) @import (#any-of? @_source "source" "."))
 
-; comments
+; --- imports
+(command name: (command_name (word) @importer) . argument: [(word) (string) (raw_string) (concatenation)] @import)
+
 (comment) @comment

@@ -1,4 +1,6 @@
-; definitions
+; The first pattern that names a node decides its kind.
+
+; --- definitions
 (class_declaration name: (identifier) @name) @definition.class
 (record_declaration name: (identifier) @name) @definition.class
 (interface_declaration name: (identifier) @name) @definition.interface
@@ -6,17 +8,49 @@
 (enum_declaration name: (identifier) @name) @definition.enum
 (method_declaration name: (identifier) @name) @definition.method
 (constructor_declaration name: (identifier) @name) @definition.method
+(annotation_type_element_declaration name: (identifier) @name "default" @body) @definition.method
+(annotation_type_element_declaration name: (identifier) @name) @definition.method
+(field_declaration (modifiers "public" "static" "final") declarator: (variable_declarator name: (identifier) @name value: (_) @body)) @definition.constant
+(constant_declaration declarator: (variable_declarator name: (identifier) @name value: (_) @body)) @definition.constant
 
-; uses
+; --- signatures
+(marker_annotation) @skip
+(annotation) @skip
+
+; --- bases
+(superclass [
+  (type_identifier) @base
+  (generic_type . (type_identifier) @base)
+  (scoped_type_identifier (type_identifier) @base .)
+  (generic_type . (scoped_type_identifier (type_identifier) @base .))
+])
+(super_interfaces (type_list [
+  (type_identifier) @base
+  (generic_type . (type_identifier) @base)
+  (scoped_type_identifier (type_identifier) @base .)
+  (generic_type . (scoped_type_identifier (type_identifier) @base .))
+]))
+(extends_interfaces (type_list [
+  (type_identifier) @base
+  (generic_type . (type_identifier) @base)
+  (scoped_type_identifier (type_identifier) @base .)
+  (generic_type . (scoped_type_identifier (type_identifier) @base .))
+]))
+
+; --- references
+(type_parameter (type_identifier) @own)
 (method_invocation name: (identifier) @reference)
-(type_identifier) @reference
-(superclass (type_identifier) @base)
-(superclass (generic_type (type_identifier) @base))
-(super_interfaces (type_list (type_identifier) @base))
-(super_interfaces (type_list (generic_type (type_identifier) @base)))
+(method_invocation object: (identifier) @component)
+(field_access object: (identifier) @component)
+(method_reference . (identifier) @component)
+(method_reference (identifier) @reference .)
 (marker_annotation name: (identifier) @reference)
 (annotation name: (identifier) @reference)
-(import_declaration (scoped_identifier) @import)
+; in upper case, because the parts of a qualified name are type identifiers too
+(type_identifier) @component
 
-; comments
-[(line_comment) (block_comment)] @comment
+; --- imports: `a.b.*` is the package a.b
+(import_declaration [(identifier) (scoped_identifier)] @import)
+
+(line_comment) @comment
+(block_comment) @comment

@@ -1,30 +1,61 @@
-; definitions
+; The first pattern that names a node decides its kind.
+
+; --- definitions
 (struct_item name: (type_identifier) @name) @definition.struct
-(enum_item name: (type_identifier) @name) @definition.enum
 (union_item name: (type_identifier) @name) @definition.struct
+(enum_item name: (type_identifier) @name) @definition.enum
 (trait_item name: (type_identifier) @name) @definition.trait
-(type_item name: (type_identifier) @name) @definition.type
-(mod_item name: (identifier) @name body: (_)) @definition.module
-(macro_definition name: (identifier) @name) @definition.macro
-(source_file (function_item name: (identifier) @name) @definition.function)
-(mod_item body: (declaration_list (function_item name: (identifier) @name) @definition.function))
+(source_file (type_item name: (type_identifier) @name) @definition.type)
+(type_item (visibility_modifier) name: (type_identifier) @name) @definition.type
 (impl_item body: (declaration_list (function_item name: (identifier) @name) @definition.method))
 (trait_item body: (declaration_list (function_item name: (identifier) @name) @definition.method))
 (trait_item body: (declaration_list (function_signature_item name: (identifier) @name) @definition.method))
-(const_item name: (identifier) @name) @definition.constant
-(static_item name: (identifier) @name) @definition.constant
+(function_item name: (identifier) @name) @definition.function
+(macro_definition name: (identifier) @name . (macro_rule) @body) @definition.macro
+(mod_item name: (identifier) @name body: (_)) @definition.module
+(const_item (visibility_modifier) name: (identifier) @name value: (_) @body) @definition.constant
+(static_item (visibility_modifier) name: (identifier) @name value: (_) @body) @definition.constant
 
-; uses
-(call_expression function: (identifier) @reference)
-(call_expression function: (scoped_identifier name: (identifier) @reference))
-(call_expression function: (field_expression field: (field_identifier) @reference))
-(type_identifier) @reference
+; --- signatures
+(attribute_item) @skip
+
+; --- bases: implemented traits and supertraits
+(impl_item trait: [
+  (type_identifier) @base
+  (scoped_type_identifier name: (type_identifier) @base)
+  (generic_type type: (type_identifier) @base)
+  (generic_type type: (scoped_type_identifier name: (type_identifier) @base))
+])
+(trait_item bounds: (trait_bounds [
+  (type_identifier) @base
+  (scoped_type_identifier name: (type_identifier) @base)
+  (generic_type type: (type_identifier) @base)
+]))
+
+; --- references
+(associated_type name: (type_identifier) @own)
+(type_item name: (type_identifier) @own)
+(type_parameter name: (type_identifier) @own)
+(call_expression function: [
+  (identifier) @reference
+  (field_expression field: (field_identifier) @reference)
+  (scoped_identifier name: (identifier) @reference)
+  (generic_function function: (identifier) @reference)
+  (generic_function function: (field_expression field: (field_identifier) @reference))
+  (generic_function function: (scoped_identifier name: (identifier) @reference))
+])
+(scoped_identifier path: (identifier) @component)
+(scoped_identifier path: (scoped_identifier name: (identifier) @component))
 (macro_invocation macro: (identifier) @reference)
-(impl_item trait: (type_identifier) @base)
-(impl_item trait: (generic_type type: (type_identifier) @base))
-(impl_item trait: (scoped_type_identifier name: (type_identifier) @base))
-(use_declaration argument: (_) @import)
-(mod_item name: (identifier) @import !body)
+(macro_invocation macro: (scoped_identifier name: (identifier) @reference))
+(token_tree (identifier) @reference . (token_tree "("))
+(type_identifier) @reference
 
-; comments
-[(line_comment) (block_comment)] @comment
+; --- imports: `use` up to the first brace; `mod x;` names the file self::x
+(use_declaration argument: [(identifier) (scoped_identifier) (scoped_use_list) (use_as_clause) (use_wildcard)] @import)
+(use_declaration argument: (use_list [(identifier) (scoped_identifier) (scoped_use_list) (use_as_clause) (use_wildcard)] @import))
+(extern_crate_declaration name: (identifier) @import)
+(mod_item !body name: (identifier) @import.own)
+
+(line_comment) @comment
+(block_comment) @comment

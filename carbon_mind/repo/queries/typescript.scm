@@ -1,38 +1,45 @@
-; definitions
+; What only the TypeScript grammars have; see ecma.scm for the rest.
+
+; --- definitions
 (class_declaration name: (type_identifier) @name) @definition.class
 (abstract_class_declaration name: (type_identifier) @name) @definition.class
+(lexical_declaration . (variable_declarator name: (identifier) @name value: (class body: (_) @body))) @definition.class
 (interface_declaration name: (type_identifier) @name) @definition.interface
-(type_alias_declaration name: (type_identifier) @name) @definition.type
 (enum_declaration name: (identifier) @name) @definition.enum
-(internal_module name: (identifier) @name) @definition.module
-(function_declaration name: (identifier) @name) @definition.function
-(generator_function_declaration name: (identifier) @name) @definition.function
+(type_alias_declaration name: (type_identifier) @name) @definition.type
+(internal_module name: (_) @name) @definition.module
+(module name: (identifier) @name) @definition.module
 (function_signature name: (identifier) @name) @definition.function
-(class_body (method_definition name: (property_identifier) @name) @definition.method)
-(class_body (abstract_method_signature name: (property_identifier) @name) @definition.method)
-(program (lexical_declaration (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)]) @definition.function))
-(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)]) @definition.function)))
-(program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name value: [(object) (array) (string) (number) (call_expression) (new_expression) (as_expression)]) @definition.constant)))
+(method_signature name: (property_identifier) @name) @definition.method
+(abstract_method_signature name: (property_identifier) @name) @definition.method
+(public_field_definition name: (property_identifier) @name value: [
+  (arrow_function body: (_) @body)
+  (function_expression body: (_) @body)
+]) @definition.method
 
-; uses
-(call_expression function: (identifier) @reference)
-(call_expression function: (member_expression property: (property_identifier) @reference))
-(new_expression constructor: (identifier) @reference)
-(type_annotation (type_identifier) @reference)
-(type_arguments (type_identifier) @reference)
-(generic_type name: (type_identifier) @reference)
-(union_type (type_identifier) @reference)
-(array_type (type_identifier) @reference)
-(extends_clause value: (identifier) @base @reference)
-(implements_clause (type_identifier) @base @reference)
-(extends_type_clause (type_identifier) @base @reference)
-(arguments (identifier) @reference)
-(import_specifier name: (identifier) @reference)
-(import_statement source: (string) @import)
-(export_statement source: (string) @import)
-(call_expression function: (identifier) @_require arguments: (arguments . (string) @import) (#eq? @_require "require"))
+; --- signatures
 (required_parameter value: (_) @default)
 (optional_parameter value: (_) @default)
 
-; comments
-(comment) @comment
+; --- bases
+(extends_clause value: (identifier) @base @reference)
+(extends_clause value: (member_expression property: (property_identifier) @base @reference))
+(implements_clause [
+  (type_identifier) @base
+  (generic_type name: (type_identifier) @base)
+  (generic_type name: (nested_type_identifier name: (type_identifier) @base))
+  (nested_type_identifier name: (type_identifier) @base)
+])
+(extends_type_clause type: [
+  (type_identifier) @base
+  (generic_type name: (type_identifier) @base)
+  (generic_type name: (nested_type_identifier name: (type_identifier) @base))
+  (nested_type_identifier name: (type_identifier) @base)
+])
+
+; --- references
+(type_parameter name: (type_identifier) @own)
+(type_identifier) @reference
+
+; --- imports
+(import_require_clause source: (string (string_fragment) @import))

@@ -1,0 +1,45 @@
+; What JavaScript and TypeScript share. The first pattern that names a node decides its kind.
+
+; --- definitions
+(method_definition name: (property_identifier) @name) @definition.method
+(function_declaration name: (identifier) @name) @definition.function
+(generator_function_declaration name: (identifier) @name) @definition.function
+(lexical_declaration . (variable_declarator name: (identifier) @name value: [
+  (arrow_function body: (_) @body)
+  (function_expression body: (_) @body)
+  (generator_function body: (_) @body)
+])) @definition.function
+(variable_declaration . (variable_declarator name: (identifier) @name value: [
+  (arrow_function body: (_) @body)
+  (function_expression body: (_) @body)
+])) @definition.function
+(variable_declarator name: (identifier) @name value: [
+  (arrow_function body: (_) @body)
+  (function_expression body: (_) @body)
+]) @definition.function
+(assignment_expression left: (member_expression property: (property_identifier) @name) right: [
+  (arrow_function body: (_) @body)
+  (function_expression body: (_) @body)
+]) @definition.function
+(export_statement declaration: (lexical_declaration kind: "const" . (variable_declarator name: (identifier) @name value: (_) @body)) @definition.constant)
+(export_statement declaration: (lexical_declaration kind: "const" (variable_declarator name: (identifier) @name value: (_) @body) @definition.constant))
+
+; --- signatures
+(object_assignment_pattern right: (_) @default)
+(decorator) @skip
+
+; --- references
+(call_expression function: (identifier) @reference)
+(call_expression function: (member_expression property: (property_identifier) @reference))
+(call_expression function: (member_expression object: (identifier) @component))
+(new_expression constructor: (identifier) @reference)
+(new_expression constructor: (member_expression property: (property_identifier) @reference))
+(decorator (identifier) @reference)
+(decorator (member_expression property: (property_identifier) @reference))
+
+; --- imports
+(import_statement source: (string (string_fragment) @import))
+(export_statement source: (string (string_fragment) @import))
+(call_expression function: [(identifier) (import)] @importer arguments: (arguments . (string (string_fragment) @import)))
+
+(comment) @comment

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BYTES", "extract", "extract_files"]
 
-MAX_BYTES = 4 << 20
+MAX_BYTES = 1 << 20
 MAX_SIGNATURE = 160
 MAX_MARKER = 200
 POOL_FROM = 1_500_000  # bytes to parse from which starting processes (0.13 s) pays
@@ -58,10 +58,15 @@ _MINIFIED_LINE = 400
 _NESTED = 1_000
 _DEEP = 2_000
 
-# tree-sitter asks for leave to go on every 100 steps. Over 200 MB of real code it never had asked more than 0.03 times per byte read,
-# from the first question to the last, and 0.005 is usual.
-_QUESTIONS = 250
-_QUESTIONS_PER_BYTE = 0.04
+# Two scanners look ahead over everything of a kind at each of its pieces, within one step of the parser: Python's over comment lines
+# in a row (8,000 of them take 1.7 s, and the square of it beyond), bash's over redirections and here documents.
+_COMMENT_RUN = re.compile(rb"(?m)(?:^[ \t]*+#[^\n]*+\n){1000,}+")
+_MANY_REDIRECTIONS = 2_000
+
+# tree-sitter asks for leave to go on every 100 steps: 0.005 times per byte read is usual, 0.03 the most in 200 MB of real code, 0.1
+# the most that one-letter tokens can bring about. What is beyond has the parser going round in circles.
+_QUESTIONS = 1_000
+_QUESTIONS_PER_BYTE = 0.15
 
 
 # --- one file ------------------------------------------------------------------------------------------------
@@ -82,7 +87,9 @@ def extract(source: bytes, language: Language) -> Tags:
         return Tags(language.name, degraded="not text")
     if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count(b"\n") + 1):
         return Tags(language.name, degraded="minified")
-    if _nested(text, language):
+    if language.name == "python":
+        text = _COMMENT_RUN.sub(lambda run: b"\n" * run[0].count(b"\n"), text)
+    if _nested(text, language) or (language.name == "bash" and text.count(b"<") > _MANY_REDIRECTIONS):
         return Tags(language.name, degraded="too deep")
     root = _parse(text, language)
     if root is None:
@@ -480,9 +487,7 @@ def extract_files(
     "unreadable" (no regular file, or not there any more) or "parser crashed" (it killed the process that parsed it).
     """
     workers = workers if workers is not None else min(os.cpu_count() or 1, MAX_WORKERS)
-    done = 0
-    for tags in _all_tags(root, files, workers):
-        done += 1
+    for done, tags in enumerate(_all_tags(root, files, workers), start=1):
         yield files[done - 1][0], tags
         if progress is not None:
             progress(done, len(files))

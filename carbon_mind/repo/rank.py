@@ -20,18 +20,21 @@ from carbon_mind.values import Definition, RankedFile, RepoPath, Tags
 MAX_HOMES = 8
 TOP_SYMBOLS = 5
 TEST_WEIGHT = 0.1
+FAINT = 0.1
 ENTRY_BOOST = 20.0
 _FAMILY = {"c": "c", "cpp": "c", "javascript": "js", "typescript": "js", "tsx": "js"}
 # Names that are no evidence of use: every language's own protocol and standard library share them.
 _COMMON = frozenset(
     (  # noqa: SIM905 - one string reads better than 130 quoted words
-        "main new get set init run name value data self this test len next from into default clone fmt drop eq hash toString equals "
-        "constructor call index key add remove close open read write size type string error string_view begin end log Result Option "
-        "Some None Ok Err Error Box Vec String Self unwrap expect push pop map filter collect iter as_ref as_mut as_bytes as_str "
-        "to_string to_owned into_iter is_some is_none is_empty format println vec insert contains starts_with ends_with split join "
-        "append extend items keys values update copy print range list dict tuple int str bool float object super isinstance forEach "
-        "slice replace trim parse stringify resolve reject then catch Promise Array Object Map Set Number Boolean Date each puts "
-        "require printf sprintf snprintf malloc free memcpy memset strlen strcmp assert size_t exit echo cd return"
+        "main new get set init run name value data self this test len next from into default clone fmt drop eq hash toString "
+        "equals constructor call index key strip lstrip rstrip encode decode find match search group sub includes has debug "
+        "info warn slice concat add remove close open read write size type string error string_view begin end log Result Option "
+        "Some None Ok Err Error Box Vec String Self unwrap expect push pop map filter collect iter as_ref as_mut as_bytes "
+        "as_str to_string to_owned into_iter is_some is_none is_empty format println vec insert contains starts_with ends_with "
+        "split join append extend items keys values update copy print range list dict tuple int str bool float object super "
+        "isinstance forEach replace trim parse stringify resolve reject then catch Promise Array Object Map Set Number Boolean "
+        "Date each puts require printf sprintf snprintf malloc free memcpy memset strlen strcmp assert size_t exit echo cd "
+        "return"
     ).split()
 )
 _SUFFIXES = ("", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".d.ts", "/index.ts", "/index.tsx", "/index.js", "/src/index.ts")
@@ -60,17 +63,23 @@ def rank(
         is_test = kinds.get(path, "source") != "source"
         factor = TEST_WEIGHT if is_test else 1.0
         family = _family(tags[path])
+        imported = _imported(path, tags[path], number, by_suffix)
+        packages = {posixpath.dirname(target) for target in imported if target.endswith("/__init__.py")}
         for name, count in tags[path].references:
-            targets = homes.get((family, name), ())
+            targets = homes.get((family, name), [])
             if not 0 < len(targets) <= MAX_HOMES or source in targets or not _telling(name):
                 continue
+            # A name with several homes means the imported one; in Python a name that is not imported is another's.
+            near = [t for t in targets if paths[t] in imported or posixpath.dirname(paths[t]) in packages]
+            evident = bool(near) or family != "python"
+            targets = near or targets
             for target in targets:
-                weights[source, target] += factor * math.sqrt(count) / len(targets)
-                if not is_test:
+                weights[source, target] += factor * math.sqrt(count) / len(targets) * (1.0 if evident else FAINT)
+                if not is_test and evident:
                     uses[target][name] += count
                     if len(targets) == 1:
                         users[target].add(source)
-        for target_path in _imported(path, tags[path], number, by_suffix):
+        for target_path in imported:
             target = number[target_path]
             if target != source:
                 needs[source].add(target_path)
@@ -146,7 +155,7 @@ def _python_modules(paths: list[RepoPath]) -> dict[str, RepoPath]:
 def _imported(
     path: RepoPath, tags: Tags, known: Mapping[RepoPath, int], modules: Mapping[str, RepoPath]
 ) -> list[RepoPath]:
-    """Files of the repository that this one's imports name: C includes, relative JS/TS modules, Python modules."""
+    """By path: files of the repository that this one's imports name: C includes, relative JS/TS modules, Python modules."""
     here = posixpath.dirname(path)
     found: set[RepoPath] = set()
     for text in tags.imports:

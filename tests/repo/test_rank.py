@@ -34,9 +34,9 @@ def ranked(
 
 PROJECT = {
     "core.py": tags("python", "engine helper unused"),
-    "one.py": tags("python", "first", {"engine": 3, "helper": 1}),
-    "two.py": tags("python", "second", {"engine": 2, "first": 1}),
-    "three.py": tags("python", "third", {"helper": 5}),
+    "one.py": tags("python", "first", {"engine": 3, "helper": 1}, ("core",)),
+    "two.py": tags("python", "second", {"engine": 2, "first": 1}, ("core", "one")),
+    "three.py": tags("python", "third", {"helper": 5}, ("core",)),
     "tests/test_core.py": tags("python", "", {"engine": 50, "unused": 9}),
 }
 KINDS: dict[str, Kind] = {"tests/test_core.py": "test"}
@@ -55,18 +55,18 @@ def test_counts_by_hand() -> None:
 
 def test_tests_make_nothing_central() -> None:
     files = {
-        "a.py": tags("python", "alpha"),
-        "b.py": tags("python", "beta"),
-        "user.py": tags("python", "", {"alpha": 1}),
-        **{f"tests/t{i}.py": tags("python", "", {"beta": 9}) for i in range(3)},
+        "used.py": tags("python", "alpha"),
+        "tested.py": tags("python", "beta"),
+        "user.py": tags("python", "", {"alpha": 1}, ("used",)),
+        **{f"tests/t{i}.py": tags("python", "", {"beta": 9}, ("tested",)) for i in range(3)},
     }
     kinds: dict[str, Kind] = {f"tests/t{i}.py": "test" for i in range(3)}
     found = ranked(files, kinds)
-    assert found["a.py"].score > found["b.py"].score
-    assert (found["b.py"].used_by, found["b.py"].top_symbols) == (0, ())
+    assert found["used.py"].score > found["tested.py"].score
+    assert (found["tested.py"].used_by, found["tested.py"].top_symbols) == (0, ())
     as_source = ranked(files)
-    assert as_source["b.py"].score > as_source["a.py"].score
-    assert as_source["b.py"].used_by == 3
+    assert as_source["tested.py"].score > as_source["used.py"].score
+    assert as_source["tested.py"].used_by == 3
 
 
 def test_an_entry_point_counts_more() -> None:
@@ -188,3 +188,18 @@ print([(f.path, f.score.hex(), f.used_by, f.top_symbols) for f in rank(files, {"
 def test_entry_points_are_mapped_to_their_files() -> None:
     known = [RepoPath(path) for path in ("src/flask/cli.py", "tool/__init__.py", "cmd/main.go", "other.py")]
     assert entry_files(["flask.cli:main", "tool:run", "cmd/main.go", "absent.x:y"], known) == set(known[:3])
+
+
+def test_in_python_a_name_that_is_not_imported_is_somebody_elses() -> None:
+    files = {
+        "pkg/__init__.py": tags("python"),
+        "pkg/text.py": tags("python", "shorten"),
+        "other.py": tags("python", "shorten"),
+        "direct.py": tags("python", "", {"shorten": 2}, ("pkg.text",)),
+        "through.py": tags("python", "", {"shorten": 3}, ("pkg",)),
+        "method.py": tags("python", "", {"shorten": 50}),
+    }
+    found = ranked(files)
+    assert found["pkg/text.py"].used_by == 1 + 1
+    assert [count for _, count in found["pkg/text.py"].top_symbols] == [5]
+    assert (found["other.py"].used_by, found["other.py"].top_symbols) == (0, ())

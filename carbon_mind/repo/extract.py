@@ -486,11 +486,16 @@ def extract_files(
     `progress` is called with the number of files done and of all. Beyond what `extract` tells, a file may be degraded as
     "unreadable" (no regular file, or not there any more) or "parser crashed" (it killed the process that parsed it).
     """
-    workers = workers if workers is not None else min(os.cpu_count() or 1, MAX_WORKERS)
+    workers = workers if workers is not None else min(_usable_cores(), MAX_WORKERS)
     for done, tags in enumerate(_all_tags(root, files, workers), start=1):
         yield files[done - 1][0], tags
         if progress is not None:
             progress(done, len(files))
+
+
+def _usable_cores() -> int:
+    """Cores that this process may run on, which a container or taskset makes fewer than the machine's."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _all_tags(root: Path, files: Sequence[Job], workers: int) -> Iterator[Tags]:

@@ -106,7 +106,7 @@ def run(where: Path, model: str | None, repeat: int, output: Path | None) -> int
         "machine": f"{here.model}, {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores, "
         f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "repository": where.resolve().name,
+        "repository": json.loads(warmed.mind.json)["digest"]["name"],
         "prefix_tokens": len(warmed.prefix.tokens),
         "snapshot_bytes": size,
         "repeat": repeat,

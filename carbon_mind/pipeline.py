@@ -157,7 +157,7 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     read = _reader(seen)
     attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
     kinds = {path: kind_of(path, attributes) for path in paths}
-    jobs, skipped, without_grammar = _plan(seen, kinds)
+    jobs, skipped, without_grammar = _plan(seen, kinds, read)
     tags, parsed = _tags(seen.root, jobs, folder, report, full=full)
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
     facts = project_facts(paths, read)
@@ -175,7 +175,11 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     return digest, parsed
 
 
-def _reader(seen: Scan) -> Callable[[RepoPath], str | None]:
+Read = Callable[[RepoPath], str | None]
+
+
+def _reader(seen: Scan) -> Read:
+    """Text of a file of the repository; None for what is unknown, unreadable, too large, or may hold credentials."""
     from carbon_mind.safety.files import read_regular
     from carbon_mind.safety.secrets import is_sensitive_path
 
@@ -195,7 +199,7 @@ def _reader(seen: Scan) -> Callable[[RepoPath], str | None]:
 Job = tuple[SourceFile, languages.Language]
 
 
-def _plan(seen: Scan, kinds: dict[RepoPath, Kind]) -> tuple[list[Job], list[Skipped], Counter[str]]:
+def _plan(seen: Scan, kinds: dict[RepoPath, Kind], read: Read) -> tuple[list[Job], list[Skipped], Counter[str]]:
     """Which files are parsed, which are not and why, and the suffixes for which there is no grammar."""
     from carbon_mind.safety.secrets import is_sensitive_path
 
@@ -203,7 +207,11 @@ def _plan(seen: Scan, kinds: dict[RepoPath, Kind]) -> tuple[list[Job], list[Skip
     skipped = list(seen.skipped)
     without: Counter[str] = Counter()
     for file in seen.files:
+        name = file.path.rsplit("/", 1)[-1]
         language = languages.language_of(file.path)
+        if language is None and "." not in name and kinds[file.path] != "vendored":
+            # A script tells its language in its first line.
+            language = languages.language_of(file.path, (read(file.path) or "")[:200].encode())
         if is_sensitive_path(file.path):
             skipped.append(Skipped(file.path, "may hold credentials"))
         elif file.size > MAX_BYTES:
@@ -212,7 +220,6 @@ def _plan(seen: Scan, kinds: dict[RepoPath, Kind]) -> tuple[list[Job], list[Skip
             if language is not None:
                 skipped.append(Skipped(file.path, kinds[file.path]))
         elif language is None:
-            name = file.path.rsplit("/", 1)[-1]
             without["." + name.rsplit(".", 1)[1] if "." in name.lstrip(".") else "(no suffix)"] += 1
         else:
             jobs.append((file, language))

@@ -24,12 +24,13 @@ import sys
 import threading
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
 from carbon_mind.safety.files import TooLarge, read_regular
+from carbon_mind.safety.secrets import redact
 from carbon_mind.values import Definition, Marker, Tags
 
 if TYPE_CHECKING:
@@ -96,7 +97,16 @@ def extract(source: bytes, language: Language) -> Tags:
         return Tags(language.name, degraded="parse timeout")
     if _too_deep(root):
         return Tags(language.name, degraded="too deep")
-    return _collect(text, language, root)
+    return _without_credentials(_collect(text, language, root))
+
+
+def _without_credentials(tags: Tags) -> Tags:
+    """Tags are written to a cache, so what they quote is redacted here and not only in the digest."""
+    return replace(
+        tags,
+        definitions=tuple(replace(item, signature=redact(item.signature)) for item in tags.definitions),
+        markers=tuple(replace(item, text=redact(item.text)) for item in tags.markers),
+    )
 
 
 _SURROGATES = {0xDC80 + i: 0x80 + i for i in range(0x80)}

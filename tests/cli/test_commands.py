@@ -123,6 +123,12 @@ def test_write_agents_changes_the_managed_block_only_and_stays_current(sample: R
     assert again.stdout.startswith("mind: current"), "the digest's own copy does not make it stale"
 
 
+def test_a_script_without_a_suffix_is_known_by_its_first_line(sample: Repository) -> None:
+    sample.write("bin/tool", "#!/usr/bin/env python3\nfrom sample.core import build_engine\n\nbuild_engine('z')\n")
+    sample.write("bin/data", "plain text\n")
+    assert carbon("mind", cwd=sample.path).stdout.startswith("mind: built (9 files, 6 parsed")
+
+
 def test_a_plain_directory_and_a_subdirectory_work(sample: Repository, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()

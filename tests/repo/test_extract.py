@@ -72,6 +72,15 @@ def test_deep_nesting_loses_symbols_not_the_process(name: str, shape: bytes) -> 
     assert found.degraded or found.definitions
 
 
+def test_what_tags_quote_holds_no_credential() -> None:
+    key = "ghp_" + "a1B2" * 9
+    found = extract(
+        f"def login(token: 'Literal[\\'{key}\\']') -> None: ...\n# FIXME: uses {key} here\n".encode(), PYTHON
+    )
+    assert key not in repr(found)
+    assert found.markers[0].text == "uses [redacted] here"
+
+
 def test_comments_without_end_cost_no_square() -> None:
     source = b"# HACK: kept\ndef before(): pass\n" + b"# filler\n" * 100_000 + b"def after(): pass\n"
     found = extract(source, PYTHON)

@@ -5,11 +5,15 @@ Paths are repository-relative, with `/` between parts on every system. Two value
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NewType
 
 RepoPath = NewType("RepoPath", str)
 """Path below the repository's root, `/`-separated, never absolute, never with `..`."""
+
+MIND_FOLDER = ".carbon"
+"""Our folder at a repository's root: written by `digest`, never read by `repo`."""
 
 BlobId = NewType("BlobId", str)
 """git's id of a file's bytes: hex SHA-1 over `blob <length>\\0<bytes>` (SHA-256 in a SHA-256 repository)."""
@@ -195,8 +199,11 @@ class Prefix:
     """The part of a chat that does not depend on the question, as exact tokens of one model."""
 
     tokens: tuple[int, ...]
-    text: str  # the rendered text up to the user's words, for people; the tokens are the truth
-    template_sha256: str  # of the chat template's source text
+
+
+def shared_length(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many tokens two sequences have in common from the start: the place of their first difference."""
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ from typing import Literal
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety import block
 from carbon_mind.safety.files import atomic_write, read_regular
-from carbon_mind.values import RepoPath
 
-NAME = RepoPath("AGENTS.md")
 LIMIT = 32 * 1024
 """Bytes that some clients read of an AGENTS.md; what is beyond is silently lost to the agent, so we never go there."""
 
@@ -23,10 +21,10 @@ def write_block(root: Path, markdown: str) -> Literal["created", "updated", "unc
 
     Raises StorageProblem when the file is a link, its markers are damaged, or it would grow over LIMIT; nothing is changed then.
     """
-    path = root / NAME
+    path = root / block.AGENTS
     exists = path.exists() or path.is_symlink()
     try:
-        before = read_regular(root, NAME, 1 << 20) if exists else b""
+        before = read_regular(root, block.AGENTS, 1 << 20) if exists else b""
     except OSError as unreadable:
         raise StorageProblem(
             f"AGENTS.md cannot be read as a regular file: {unreadable.strerror or unreadable}",

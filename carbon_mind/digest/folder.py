@@ -15,9 +15,8 @@ import msgspec
 
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety.files import atomic_write, private_dir, read_regular, remove_orphans
-from carbon_mind.values import RepoPath
+from carbon_mind.values import MIND_FOLDER, RepoPath
 
-OURS = ".carbon"
 MAX_BYTES = 4 << 20
 _INDEX_FORMAT = 1
 
@@ -63,7 +62,7 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
     A checkout that cannot be written, or one that ships a `.carbon` of its own (`owned` is false), uses the user's cache folder.
     Raises StorageProblem when neither can be written.
     """
-    here = root / OURS
+    here = root / MIND_FOLDER
     if owned and not here.is_symlink() and not (here / "mind").is_symlink():
         try:
             (here / "mind").mkdir(parents=True, exist_ok=True)

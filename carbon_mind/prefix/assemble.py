@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from carbon_mind.prefix import template
 from carbon_mind.safety.text import escape_special
-from carbon_mind.values import Message, Prefix
+from carbon_mind.values import Message, Prefix, shared_length
 
 Tokenize = Callable[[str], tuple[int, ...]]
 
@@ -59,22 +59,14 @@ def render(chat: Chat, system: str, question: str) -> str:
     return template.render(chat.template, merged, bos_token=chat.bos_token, eos_token=chat.eos_token)
 
 
-def _common(left: Sequence[int], right: Sequence[int]) -> int:
-    for count, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return count
-    return min(len(left), len(right))
-
-
 def assemble(chat: Chat, digest: str, tokenize: Tokenize) -> Prefix:
     """Tokens that every question's prompt begins with, for this digest and this model."""
     system = system_text(digest)
     first = tokenize(render(chat, system, _PROBES[0]))
-    length = min(_common(first, tokenize(render(chat, system, probe))) for probe in _PROBES[1:])
-    text = render(chat, system, "")
-    return Prefix(first[:length], text, template.sha256(chat.template))
+    length = min(shared_length(first, tokenize(render(chat, system, probe))) for probe in _PROBES[1:])
+    return Prefix(first[:length])
 
 
 def split(prefix: Prefix, prompt: Sequence[int]) -> int:
     """How many of the prefix's tokens this prompt really begins with: all of them, unless something merged across the cut."""
-    return _common(prefix.tokens, prompt)
+    return shared_length(prefix.tokens, prompt)

@@ -6,7 +6,6 @@ The template is a program inside a downloaded file, so it runs in Jinja's sandbo
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -24,11 +23,6 @@ class TemplateRefused(ModelProblem):
     """The template cannot be compiled or refuses these messages."""
 
     code = "model-template"
-
-
-def sha256(source: str | None) -> str:
-    """Identity of a template: SHA-256 of its source text."""
-    return hashlib.sha256((source or CHATML).encode("utf-8", "replace")).hexdigest()
 
 
 @functools.lru_cache(maxsize=8)

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Literal
 from carbon_mind.errors import EmptyRepository, NotARepository
 from carbon_mind.repo import git
 from carbon_mind.safety import block
+from carbon_mind.safety.block import AGENTS
 from carbon_mind.safety.files import read_regular
 from carbon_mind.safety.secrets import is_sensitive_path
-from carbon_mind.values import BlobId, RepoPath, Skipped, SourceFile
+from carbon_mind.values import MIND_FOLDER, BlobId, RepoPath, Skipped, SourceFile
 
 if TYPE_CHECKING:
     import pathspec
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 20
 """Files above 1 MiB are named, never read."""
 
-OURS = ".carbon"
-AGENTS = RepoPath("AGENTS.md")
-
 # Without git there is no ignore list that must be obeyed; these hold no source in any project.
 _NEVER = frozenset(
-    f".git .hg .svn .jj {OURS} node_modules __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .gradle .idea "
+    f".git .hg .svn .jj {MIND_FOLDER} node_modules __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .gradle .idea "
     ".cache .eggs".split()
 )
 
@@ -105,7 +103,7 @@ def _tracked(root: Path) -> Scan:
     owned = True
     for entry in entries:
         # On a file system that ignores case, a tracked `.CARBON/` is our folder too.
-        if entry.path.lower().startswith(OURS + "/"):
+        if entry.path.lower().startswith(MIND_FOLDER + "/"):
             owned = False
         elif entry.mode == "160000":
             skipped.add(Skipped(RepoPath(entry.path), "submodule"))
@@ -120,7 +118,7 @@ def _tracked(root: Path) -> Scan:
     for path in status.untracked:
         if path.endswith("/"):
             skipped.add(Skipped(RepoPath(path), "nested repository"))
-        elif not path.startswith(OURS + "/"):
+        elif not path.startswith(MIND_FOLDER + "/"):
             dirty.add(path)
     algorithm = "sha256" if _object_format_is_sha256(root, entries) else "sha1"
     files: list[SourceFile] = []

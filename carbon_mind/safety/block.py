@@ -5,6 +5,11 @@ Everything outside the two markers is somebody's text and stays as it is, byte f
 
 from __future__ import annotations
 
+from carbon_mind.values import RepoPath
+
+AGENTS = RepoPath("AGENTS.md")
+"""The file that may hold the block."""
+
 BEGIN = b"<!-- carbon-mind:begin -->"
 END = b"<!-- carbon-mind:end -->"
 

@@ -15,6 +15,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from carbon_mind.errors import StorageProblem
@@ -143,9 +144,10 @@ def _read_all(fd: int, path: str, max_bytes: int) -> bytes:
 # --- writing -------------------------------------------------------------------------------------------------
 
 
-def atomic_write(path: Path, data: bytes, *, mode: int | None = 0o644) -> None:
+def atomic_write(path: Path, data: bytes | Sequence[bytes | memoryview], *, mode: int | None = 0o644) -> None:
     """Put `data` into `path` so that every reader, also after a power cut, finds the old file or the new one.
 
+    A sequence of parts is written one after the other, so that hundreds of megabytes need not be joined first.
     `mode` are the permissions, less the user's umask; None keeps those of the file that is there (0644 when none is).
     The folder must exist. Raises StorageProblem when the target is a link or no regular file, or the system refuses.
     """
@@ -157,7 +159,8 @@ def atomic_write(path: Path, data: bytes, *, mode: int | None = 0o644) -> None:
             try:
                 if mode is None and kept is not None and hasattr(os, "fchmod"):
                     os.fchmod(fd, kept)
-                _write_all(fd, data)
+                for part in (data,) if isinstance(data, bytes) else data:
+                    _write_all(fd, part)
                 os.fsync(fd)
             finally:
                 os.close(fd)  # before the rename: Windows does not rename an open file
@@ -186,7 +189,7 @@ def _mode_of_target(path: Path) -> int | None:
     return status.st_mode & 0o777
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def _write_all(fd: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

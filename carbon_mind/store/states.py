@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +16,10 @@ from pathlib import Path
 import msgspec
 
 from carbon_mind.errors import SnapshotRejected, StorageProblem
-from carbon_mind.safety.files import private_dir, remove_orphans
+from carbon_mind.safety.files import atomic_write, private_dir, remove_orphans
 from carbon_mind.store import format as layout
 from carbon_mind.store.format import Header
-from carbon_mind.values import Identity
+from carbon_mind.values import Identity, shared_length
 
 SUFFIX = ".kv"
 REJECTED = ".rejected"
@@ -101,29 +100,8 @@ class Store:
                 hint="raise store_budget_mib in the settings",
             )
         self._make_room(size, name)
-        self._write(self._path(name), parts)
+        atomic_write(self._path(name), parts, mode=0o600)
         return name, size
-
-    def _write(self, path: Path, parts: list[bytes | memoryview]) -> None:
-        """As `atomic_write`, without first joining hundreds of megabytes."""
-        temporary = path.with_name(f"{path.name}.tmp-{secrets.token_hex(8)}")
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-            with os.fdopen(descriptor, "wb", buffering=0) as file:
-                for part in parts:
-                    view = memoryview(part)
-                    while view:
-                        view = view[file.write(view) :]
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except OSError as failed:
-            raise StorageProblem(
-                f"the snapshot cannot be written: {failed.strerror}",
-                hint=f"free space or fix permissions of {self.folder}",
-            ) from failed
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
 
     def entries(self) -> list[Entry]:
         """All snapshots, least recently used first."""
@@ -169,7 +147,7 @@ class Store:
                     "the stored state is of another setup: " + "; ".join(differences[:3]),
                 )
             else:
-                shared = _common(header.tokens, tokens)
+                shared = shared_length(header.tokens, tokens)
                 candidate = (1, shared, f"the closest stored prefix differs from token {shared} of {len(tokens)} on")
             if candidate[:2] > closest[:2]:
                 closest = candidate
@@ -195,7 +173,3 @@ def identity_differences(old: Identity, new: Identity) -> list[str]:
 
 def _short(value: str) -> str:
     return value[:12] if len(value) == 64 else value
-
-
-def _common(left: tuple[int, ...], right: tuple[int, ...]) -> int:
-    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
-import os
 import platform
 import statistics
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from carbon_mind import __version__, pipeline, settings
 from carbon_mind.cli import console
-from carbon_mind.engine.probe import cpu
+from carbon_mind.machine import cpu, usable_cores
 
 QUESTION = "Which command runs the tests?"
 
@@ -103,8 +102,7 @@ def run(where: Path, model: str | None, repeat: int, output: Path | None) -> int
         "carbon": __version__,
         "engine": opened.identity.engine,
         "model": opened.model.name,
-        "machine": f"{here.model}, {len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count()} cores, "
-        f"{platform.system()} {platform.machine()}",
+        "machine": f"{here.model}, {usable_cores()} cores, {platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "repository": json.loads(warmed.mind.json)["digest"]["name"],
         "prefix_tokens": len(warmed.prefix.tokens),

@@ -30,6 +30,7 @@ from carbon_mind.values import Digest, Identity, Prefix, RepoPath, Skipped, Sour
 if TYPE_CHECKING:
     from carbon_mind.engine.base import Engine, EngineOptions, Piece
     from carbon_mind.engine.probe import Verdict
+    from carbon_mind.models import GgufInfo
     from carbon_mind.prefix.assemble import Chat
     from carbon_mind.repo.classify import Kind
 
@@ -263,11 +264,6 @@ class Opened:
     seconds: float  # to verify, probe and load
 
 
-def verdicts_file(settings: Settings) -> Path:
-    """Where the probe's verdicts are kept."""
-    return settings.cache / "engine-verdicts.json"
-
-
 def model_path(settings: Settings) -> Path:
     """The GGUF file that the settings mean. Raises NoModel, ModelDamaged."""
     from carbon_mind.models import resolve
@@ -275,25 +271,34 @@ def model_path(settings: Settings) -> Path:
     return resolve(settings.model, settings.models, None)
 
 
+def probe_engine(settings: Settings, model: Path, header: GgufInfo, *, again: bool = False) -> Verdict:
+    """Whether the engine survives this kind of model on this machine; `again` asks although the answer is known.
+
+    Raises NoEngine and StorageProblem.
+    """
+    from carbon_mind.engine import probe as engine_probe
+    from carbon_mind.engine.llama import build_hash, runtime
+    from carbon_mind.safety.files import private_dir
+
+    cache = private_dir(settings.cache) / "engine-verdicts.json"
+    key = engine_probe.verdict_key(build_hash(runtime().libraries), f"{header.architecture}/{header.file_type}")
+    return engine_probe.probe(model, key, cache, again=again)
+
+
 def open_engine(settings: Settings, report: Reporter) -> Opened:
     """Find the model, verify its header, probe the engine in a child process, and load. Raises ModelProblem, EngineProblem."""
-    from carbon_mind.engine import probe as engine_probe
-    from carbon_mind.engine.llama import LlamaEngine, build_hash, runtime
+    from carbon_mind.engine.llama import LlamaEngine
+    from carbon_mind.engine.probe import require
     from carbon_mind.models import check_header, model_sha256, parts
     from carbon_mind.prefix.assemble import Chat
-    from carbon_mind.safety.files import private_dir
 
     started = time.perf_counter()
     model = model_path(settings)
     header = check_header(model)
     for part in parts(model)[1:]:
         check_header(part)
-    loaded = runtime()
-    verdicts = verdicts_file(settings)
-    private_dir(settings.cache)
-    key = engine_probe.verdict_key(build_hash(loaded.libraries), f"{header.architecture}/{header.file_type}")
-    verdict = engine_probe.probe(model, key, verdicts)
-    extra_buffers = engine_probe.require(verdict)
+    verdict = probe_engine(settings, model, header)
+    extra_buffers = require(verdict)
     if not extra_buffers:
         report.notice(f"the engine's extra buffer types crash on this CPU ({verdict.detail}); running without them")
     engine = LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers)
@@ -368,7 +373,7 @@ def warm(
 
 
 def model_counting(opened: Opened) -> Counting:
-    """Counting by a model's own tokenizer, never below the bound's promise for it."""
+    """Counting by a model's own tokenizer."""
     return Counting(f"model {opened.identity.model[:16]}", lambda text: len(opened.engine.tokenize(text)))
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from carbon_mind import __version__, pipeline
-from carbon_mind.engine import probe as engine_probe
 from carbon_mind.errors import CarbonError
+from carbon_mind.machine import cpu
 from carbon_mind.models import check_header
 from carbon_mind.repo import git
 from carbon_mind.repo.pagerank import ranker_name
-from carbon_mind.safety.files import private_dir
 from carbon_mind.settings import Settings
 
 
@@ -39,13 +38,13 @@ class Health:
 def examine(settings: Settings, *, probe: bool) -> Health:
     """Look at everything once. Never raises for what is missing: that is the report."""
     problems: list[str] = []
-    here = engine_probe.cpu()
+    here = cpu()
     try:
         git_version = git.run(Path(), "--version").decode().strip()
     except git.GitFailed as missing:
         git_version = "missing"
         problems.append(missing.reason)
-    model = None
+    model = header = None
     try:
         model = pipeline.model_path(settings)
         header = check_header(model)
@@ -56,13 +55,9 @@ def examine(settings: Settings, *, probe: bool) -> Health:
         from carbon_mind.engine.llama import build_hash, runtime
 
         loaded = runtime()
-        build = build_hash(loaded.libraries)
-        engine = f"llama-cpp-python {loaded.version}, build {build[:12]}"
-        if model is not None and not problems:
-            key = engine_probe.verdict_key(build, f"{header.architecture}/{header.file_type}")
-            cache = pipeline.verdicts_file(settings)
-            private_dir(settings.cache)
-            found = engine_probe.probe(model, key, cache, again=probe)
+        engine = f"llama-cpp-python {loaded.version}, build {build_hash(loaded.libraries)[:12]}"
+        if model is not None and header is not None:
+            found = pipeline.probe_engine(settings, model, header, again=probe)
             verdict = found.outcome + (f" ({found.detail})" if found.detail else "")
             if found.outcome == "crashes":
                 problems.append("the engine dies in its first decode on this machine")

@@ -18,6 +18,7 @@ from typing import Any
 
 from carbon_mind.engine.base import EngineInfo, EngineOptions, Piece, Progress, State
 from carbon_mind.errors import EngineProblem, ModelDamaged, NoEngine, PrefixTooLong
+from carbon_mind.machine import usable_cores
 from carbon_mind.values import Identity
 
 MAX_DEFAULT_CONTEXT = 8192
@@ -84,6 +85,7 @@ def runtime() -> _Runtime:
     return _Runtime(llama_cpp, log, llama_cpp.__version__, folder)
 
 
+@functools.cache  # 24 MB of libraries, asked for by the probe and by the fingerprint
 def build_hash(libraries: Path) -> str:
     """SHA-256 over the names and bytes of the engine's shared libraries; copies of one library count once."""
     digest = hashlib.sha256()
@@ -370,10 +372,3 @@ class LlamaEngine:
             api.llama_free(self._context)
             api.llama_model_free(self._model)
             self._context = self._model = None
-
-
-def usable_cores() -> int:
-    """Cores that this process may run on (a container or taskset may allow fewer than the machine has)."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

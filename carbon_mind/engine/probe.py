@@ -11,8 +11,6 @@ user's cache folder; `carbon doctor` shows it.
 from __future__ import annotations
 
 import hashlib
-import platform
-import re
 import signal
 import subprocess
 import sys
@@ -24,22 +22,13 @@ from typing import Literal
 import msgspec
 
 from carbon_mind.errors import EngineCrashes
+from carbon_mind.machine import cpu
 from carbon_mind.safety.files import atomic_write
 
 Outcome = Literal["full", "without-extra-buffers", "crashes"]
 TIMEOUT_S = 600.0
 BATCH = 64
 """Tokens in the child's batch: more than 32, below which llama.cpp may take another kernel than in a real prefill."""
-
-_FEATURE = re.compile(r"(amx|avx|sve|sme(?!p)|neon|asimd|i8mm|dotprod|f16c|fma|bf16)")
-
-
-@dataclass(frozen=True, slots=True)
-class Cpu:
-    """What decides which kernels run."""
-
-    model: str
-    features: tuple[str, ...]  # the SIMD and matrix ones, sorted
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +37,6 @@ class Verdict:
 
     outcome: Outcome
     detail: str = ""
-
-
-def cpu() -> Cpu:
-    """Name and vector features of this CPU; from /proc/cpuinfo where there is one."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return Cpu(platform.processor() or platform.machine(), ())
-    facts: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        facts.setdefault(name.strip(), value.strip())
-    flags = (facts.get("flags") or facts.get("Features") or "").split()
-    features = sorted({flag for flag in flags if _FEATURE.match(flag)})
-    return Cpu(facts.get("model name") or platform.machine(), tuple(features))
 
 
 def verdict_key(build: str, model_kind: str) -> str:

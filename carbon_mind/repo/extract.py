@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
 import re
 import sys
 import threading
@@ -28,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from carbon_mind.machine import usable_cores
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
 from carbon_mind.safety.files import TooLarge, read_regular
 from carbon_mind.safety.secrets import redact
@@ -496,16 +496,11 @@ def extract_files(
     `progress` is called with the number of files done and of all. Beyond what `extract` tells, a file may be degraded as
     "unreadable" (no regular file, or not there any more) or "parser crashed" (it killed the process that parsed it).
     """
-    workers = workers if workers is not None else min(_usable_cores(), MAX_WORKERS)
+    workers = workers if workers is not None else min(usable_cores(), MAX_WORKERS)
     for done, tags in enumerate(_all_tags(root, files, workers), start=1):
         yield files[done - 1][0], tags
         if progress is not None:
             progress(done, len(files))
-
-
-def _usable_cores() -> int:
-    """Cores that this process may run on, which a container or taskset makes fewer than the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _all_tags(root: Path, files: Sequence[Job], workers: int) -> Iterator[Tags]:

@@ -10,6 +10,7 @@ import pytest
 
 from carbon_mind.engine import probe
 from carbon_mind.errors import EngineCrashes
+from carbon_mind.machine import cpu
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
 
@@ -82,4 +83,4 @@ def test_the_real_child_survives_here(tiny: Callable[[str], Path], tmp_path: Pat
 def test_the_key_names_build_cpu_and_kind_of_model() -> None:
     assert probe.verdict_key("a", "llama/2") == probe.verdict_key("a", "llama/2")
     assert len({probe.verdict_key(build, kind) for build in "ab" for kind in ("llama/2", "mamba/2")}) == 4
-    assert probe.cpu().model
+    assert cpu().model

@@ -50,13 +50,17 @@ class Definition:
     kind: str  # class | function | method | interface | struct | enum | trait | type | module | macro | constant
     line: int  # 1-based
     signature: str
+    local: bool = False  # only its own file can name it: C `static`, a Rust item without `pub`, a Java `private` member
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A FIXME, BUG, HACK or XXX left in a comment. `text` is what follows the tag, one line, not yet redacted."""
+    """A known fault that the code names: a tag in a comment, or a test that is switched off or expected to fail.
 
-    tag: str
+    `text` is one line: what follows the tag; for a test, its name and the reason given.
+    """
+
+    tag: str  # FIXME | BUG | HACK | XXX in a comment; SKIP | XFAIL at a test
     line: int  # 1-based
     text: str
 
@@ -68,10 +72,11 @@ class Tags:
     language: str
     definitions: tuple[Definition, ...] = ()  # by (line, name, kind)
     references: tuple[tuple[str, int], ...] = ()  # (name, number of uses), by name
-    imports: tuple[str, ...] = ()  # as written, without quotes, by text
+    imports: tuple[str, ...] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/imports`
+    packages: tuple[str, ...] = ()  # packages or namespaces that the file declares to be part of, by name
     bases: tuple[tuple[str, int], ...] = ()  # (name of a base class, number of classes derived from it), by name
     markers: tuple[Marker, ...] = ()  # by (line, tag)
-    degraded: str = ""  # why symbols are missing ("parse timeout", "too deep", "not text"); "" when all is there
+    degraded: str = ""  # why symbols are missing ("parse timeout", "too deep", "generated"); "" when all is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +85,11 @@ class RankedFile:
 
     path: RepoPath
     score: float
-    used_by: int  # other non-test files that refer to something defined here
+    used_by: int  # other non-test files that import this one, or see it and use a name that only it defines
     top_symbols: tuple[tuple[Definition, int], ...] = ()  # (definition, uses in other files), most used first
     depends_on: tuple[RepoPath, ...] = ()  # files that its imports name, as far as they resolve; by path
     entry: bool = False  # an entry point leads here
+    imported_by: int = 0  # other non-test files with an import that resolves to exactly this file
 
 
 CommandKind = Literal["build", "test", "test-one", "lint", "format", "typecheck", "run"]
@@ -138,6 +144,7 @@ class Module:
     files: int
     languages: tuple[str, ...]  # most lines first
     depends_on: tuple[str, ...] = ()  # other modules' paths, strongest first
+    tests: tuple[str, ...] = ()  # directories or files of the tests that lean on it, strongest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,7 @@ def _inputs(seen: Scan, settings: Settings, counting: Counting) -> str:
 def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Digest, int]:
     """The whole digest, before any budget, and the number of files parsed."""
     from carbon_mind.digest import build as digest_build
+    from carbon_mind.digest.evidence import Evidence
     from carbon_mind.repo.classify import Attributes, kind_of, parse_attributes
     from carbon_mind.repo.facts import project_facts
     from carbon_mind.repo.rank import entry_files, rank
@@ -163,17 +164,8 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
     facts = project_facts(paths, read)
     ranked = rank(tags, kinds, entry_files([entry.target for entry in facts.entry_points], tags.keys()))
-    digest = digest_build.build(
-        facts.name,
-        paths,
-        skipped,
-        tags,
-        ranked,
-        facts,
-        lambda path: kinds.get(path, "source") == "source",
-        without_grammar,
-    )
-    return digest, parsed
+    evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar)
+    return digest_build.build(evidence), parsed
 
 
 Read = Callable[[RepoPath], str | None]

@@ -72,7 +72,9 @@ class Tags:
     language: str
     definitions: tuple[Definition, ...] = ()  # by (line, name, kind)
     references: tuple[tuple[str, int], ...] = ()  # (name, number of uses), by name
-    imports: tuple[str, ...] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/imports`
+    imports: tuple[
+        str, ...
+    ] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/imports`
     packages: tuple[str, ...] = ()  # packages or namespaces that the file declares to be part of, by name
     bases: tuple[tuple[str, int], ...] = ()  # (name of a base class, number of classes derived from it), by name
     markers: tuple[Marker, ...] = ()  # by (line, tag)
@@ -185,8 +187,8 @@ class Digest:
     entry_points: tuple[EntryPoint, ...] = ()
     architecture: tuple[Module, ...] = ()
     critical_files: tuple[CriticalFile, ...] = ()
-    patterns: tuple[str, ...] = ()
     known_bugs: tuple[KnownBug, ...] = ()
+    patterns: tuple[str, ...] = ()
     coverage: Coverage = field(default_factory=lambda: Coverage(0, 0))
 
 

@@ -18,8 +18,8 @@ _ORDER = (
     "architecture",
     "critical_files",
     "signatures",
-    "patterns",
     "known_bugs",
+    "patterns",
 )
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety.text import code
-from carbon_mind.values import COMMAND_KINDS, Digest
+from carbon_mind.values import COMMAND_KINDS, CriticalFile, Digest, Module
 
 FORMAT = 1
 _LABEL = {"test-one": "test one", "typecheck": "type check"}
@@ -62,20 +62,22 @@ def to_markdown(digest: Digest) -> str:
             for item in digest.entry_points
         ),
     )
-    lines += _section(
-        "Architecture",
-        (
-            f"{module.path + '/' if module.path != '.' else '(top level)'}: {module.files} {'/'.join(module.languages)} file"
-            + "s" * (module.files != 1)
-            + (f"; uses {', '.join(module.depends_on)}" if module.depends_on else "")
-            for module in digest.architecture
-        ),
-    )
-    lines += _section("Critical files", (f"{file.path} ({file.reason})" for file in digest.critical_files))
-    lines += _section(
-        "Signatures (path:line)",
-        (f"{file.path}:{signature}" for file in digest.critical_files for signature in file.signatures),
-    )
-    lines += _section("Patterns", digest.patterns)
+    lines += _section("Architecture", map(_module, digest.architecture))
+    lines += _section("Critical files (below each: line, signature)", map(_critical, digest.critical_files))
     lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
+    lines += _section("Patterns", digest.patterns)
     return "\n".join(lines) + "\n"
+
+
+def _module(module: Module) -> str:
+    where = f"{module.path}/" if module.path != "." else "(top level)"
+    parts = [f"{where}: {module.files} {'/'.join(module.languages)} file{'s' * (module.files != 1)}"]
+    if module.depends_on:
+        parts.append(f"uses {', '.join(module.depends_on)}")
+    if module.tests:
+        parts.append(f"tests: {', '.join(module.tests)}")
+    return "; ".join(parts)
+
+
+def _critical(file: CriticalFile) -> str:
+    return "\n  - ".join([f"{file.path} ({file.reason})", *file.signatures])

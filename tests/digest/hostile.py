@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from carbon_mind.digest.build import build
+from carbon_mind.digest.evidence import Evidence
 from carbon_mind.values import (
     Command,
     Constraint,
@@ -27,12 +28,21 @@ def digest_of(text: str) -> Digest:
     error = Definition(f"{text} Error", "class", 9, text)
     tags = {
         path: Tags(
-            "python", (definition, error), ((f"x {text}", 2),), (text,), ((text, 3),), (Marker("FIXME", 4, text),)
+            "python",
+            (definition, error),
+            ((f"x {text}", 2),),
+            imports=(text,),
+            packages=(text,),
+            bases=((text, 3),),
+            markers=(Marker("FIXME", 4, text),),
         ),
         other: Tags(
-            "python", (Definition(f"x {text}", "function", 1, text),), ((text, 5),), (), (), (Marker("HACK", 1, text),)
+            "python",
+            (Definition(f"x {text}", "function", 1, text),),
+            ((text, 5),),
+            markers=(Marker("HACK", 1, text),),
         ),
-        test: Tags("python"),
+        test: Tags("python", imports=(text,), markers=(Marker("SKIP", 1, text),)),
     }
     facts = ProjectFacts(
         commands=(Command("test", text, text), Command("build", f"make {text}", text)),
@@ -41,14 +51,12 @@ def digest_of(text: str) -> Digest:
         frameworks=(text,),
         name=text,
     )
-    ranked = (RankedFile(path, 0.6, 2, ((definition, 4), (error, 1))), RankedFile(other, 0.4, 1))
+    ranked = (
+        RankedFile(path, 0.6, 2, ((definition, 4), (error, 1)), imported_by=1),
+        RankedFile(other, 0.4, 1),
+        RankedFile(test, 0.0, 0, depends_on=(path, other)),
+    )
+    kinds = {path: "source", other: "source", test: "test"}
     return build(
-        text,
-        [path, other, test],
-        [Skipped(path, "link")],
-        tags,
-        ranked,
-        facts,
-        lambda name: "test_" not in name,
-        {f".{text}": 2, ".md": 1},
+        Evidence([path, other, test], [Skipped(path, "link")], tags, ranked, facts, kinds, {f".{text}": 2, ".md": 1})
     )

@@ -28,7 +28,7 @@ DIGEST = Digest(
     entry_points=tuple(EntryPoint(f"tool{i}", f"sample.tool{i}:main", "pyproject.toml:3") for i in range(9)),
     architecture=tuple(Module(f"part{i}", 3 + i, ("python", "c"), ("part0",)) for i in range(9)),
     critical_files=tuple(
-        CriticalFile(RepoPath(f"sample/file{i}.py"), f"used by {i} files", ("1: def f() -> int", "7: class A(B)"))
+        CriticalFile(RepoPath(f"sample/file{i}.py"), f"used by {i} files", (f"1: def f{i}()", f"7: class A{i}(B)"))
         for i in range(9)
     ),
     patterns=tuple(f"pattern number {i} is a longer line" for i in range(9)),
@@ -66,12 +66,20 @@ def test_each_entry_goes_alone_and_the_last_first() -> None:
     """With a counter that counts entries, every budget holds exactly the first ones."""
 
     def entries(text: str) -> int:
-        return sum(line.startswith("- ") for line in text.splitlines())
+        return sum(line.lstrip().startswith("- ") for line in text.splitlines())
 
-    whole = [line for line in lines(to_markdown(DIGEST)) if line.startswith("- ")]
-    for budget in range(len(whole) + 1):
-        found = [line for line in lines(fit(DIGEST, budget, entries).markdown) if line.startswith("- ")]
-        assert found == whole[:budget]
+    shown = [line for line in lines(to_markdown(DIGEST)) if line.lstrip().startswith("- ")]
+    # A signature stands below its file and goes before the last file does.
+    files = [line for line in shown if "(used by" in line]
+    signatures = [line for line in shown if line.startswith("  - ")]
+    first, last = shown.index(files[0]), shown.index(signatures[-1])
+    worth = [*shown[:first], *files, *signatures, *shown[last + 1 :]]
+    for budget in range(len(worth) + 1):
+        found = [line for line in lines(fit(DIGEST, budget, entries).markdown) if line.lstrip().startswith("- ")]
+        assert sorted(found) == sorted(worth[:budget])
+        assert [line for line in found if line.startswith("- ")] == [
+            line for line in shown if line.startswith("- ") and line in set(worth[:budget])
+        ]
     assert fit(DIGEST, 10_000, entries).digest == DIGEST
 
 

@@ -9,27 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carbon_mind.digest.build import (
-    MAX_BUGS,
-    MAX_COMMAND,
-    MAX_CRITICAL,
-    MAX_SIGNATURES,
-    MAX_SIGNED_FILES,
-    build,
-    safe,
-)
+from carbon_mind.digest.build import MAX_COMMAND, build
+from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.render import Document, from_json, to_json, to_markdown
-from carbon_mind.values import (
-    Command,
-    Definition,
-    Digest,
-    Marker,
-    ProjectFacts,
-    RankedFile,
-    RepoPath,
-    Skipped,
-    Tags,
-)
+from carbon_mind.digest.safe import safe
+from carbon_mind.values import Command, Digest, ProjectFacts, RepoPath, Skipped, Tags
 from tests.digest.hostile import digest_of
 
 TOKEN = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
@@ -110,9 +94,10 @@ def test_structure_cannot_be_forged(forged: str) -> None:
     )
     markdown = to_markdown(digest)
     titles = [line for line in markdown.splitlines() if line.startswith("#")]
-    order = ["Commands", "Constraints", "Entry points", "Architecture", "Critical files", "Signatures (path:line)"]
-    assert titles[1:] == [f"## {title}" for title in [*order, "Patterns", "Known bugs"]]
-    assert all(line.startswith(("#", "- ")) or not line for line in markdown.splitlines())
+    critical = "Critical files (below each: line, signature)"
+    order = ["Commands", "Constraints", "Entry points", "Architecture", critical, "Known bugs", "Patterns"]
+    assert titles[1:] == [f"## {title}" for title in order]
+    assert all(line.startswith(("#", "- ", "  - ")) or not line for line in markdown.splitlines())
 
 
 @settings(max_examples=150, deadline=None)
@@ -128,113 +113,27 @@ def test_any_text_gives_a_document_that_reads_back(text: str) -> None:
 # --- selection -------------------------------------------------------------------------------------------------
 
 
-def empty(**changes: object) -> Digest:
-    arguments: dict[str, object] = {
-        "name": "x",
-        "files": [],
-        "skipped": [],
-        "tags": {},
-        "ranked": [],
-        "facts": ProjectFacts(),
-        "is_source": lambda path: not path.startswith("tests/"),
-        "without_grammar": {},
-        **changes,
-    }
-    return build(**arguments)  # type: ignore[arg-type]
-
-
 def test_nothing_gives_an_empty_digest() -> None:
-    assert to_markdown(empty()) == "# x: repository digest\n"
-    assert to_markdown(empty(name="")) == "# Repository digest\n"
+    assert to_markdown(build(Evidence(facts=ProjectFacts(name="x")))) == "# x: repository digest\n"
+    assert to_markdown(build(Evidence())) == "# Repository digest\n"
 
 
 def test_a_command_is_whole_or_absent() -> None:
     short, long = "t" * MAX_COMMAND, "t" * (MAX_COMMAND + 1)
     facts = ProjectFacts(commands=(Command("test", long, "a:1"), Command("test", short, "a:2")))
-    assert [command.command for command in empty(facts=facts).commands] == [short]
-
-
-def test_critical_files_have_reasons_that_can_be_recounted() -> None:
-    start = Definition("start", "function", 7, "def start() -> None")
-    stop = Definition("stop", "function", 9, "def stop() -> None")
-    ranked = [
-        RankedFile(RepoPath("a.py"), 0.5, 1, ((start, 4), (stop, 2))),
-        RankedFile(RepoPath("tests/t.py"), 0.3, 9),
-        RankedFile(RepoPath("main.py"), 0.1, 0, entry=True),
-        RankedFile(RepoPath("unused.py"), 0.1, 0),
-    ]
-    found = empty(ranked=ranked).critical_files
-    assert [(file.path, file.reason, file.signatures) for file in found] == [
-        ("a.py", "used by 1 file; start x4", ("7: def start() -> None", "9: def stop() -> None")),
-        ("main.py", "entry point", ()),
-    ]
-
-
-def test_bounds_of_critical_files() -> None:
-    many = tuple((Definition(f"f{i}", "function", i, f"def f{i}()"), 9) for i in range(MAX_SIGNATURES + 2))
-    ranked = [RankedFile(RepoPath(f"f{i:02}.py"), 0.01, 2, many) for i in range(MAX_CRITICAL + 5)]
-    found = empty(ranked=ranked).critical_files
-    assert len(found) == MAX_CRITICAL
-    assert [len(file.signatures) for file in found] == [MAX_SIGNATURES] * MAX_SIGNED_FILES + [0] * (
-        MAX_CRITICAL - MAX_SIGNED_FILES
-    )
-
-
-def test_bugs_are_sorted_by_what_they_say_and_where() -> None:
-    def marked(*markers: Marker) -> Tags:
-        return Tags("python", markers=markers)
-
-    tags = {
-        RepoPath("low.py"): marked(Marker("HACK", 1, "ugly"), Marker("BUG", 2, "breaks")),
-        RepoPath("high.py"): marked(
-            Marker("XXX", 5, "unsure"), Marker("FIXME", 6, "fix"), Marker("FIXME", 8, "\u200b ")
-        ),
-        RepoPath("tests/t.py"): marked(Marker("BUG", 1, "in a test")),
-    }
-    ranked = [RankedFile(RepoPath("high.py"), 0.9, 1), RankedFile(RepoPath("low.py"), 0.1, 1)]
-    found = empty(tags=tags, ranked=ranked).known_bugs
-    assert [(bug.source, bug.tag) for bug in found] == [
-        ("high.py:6", "FIXME"),
-        ("low.py:2", "BUG"),
-        ("high.py:5", "XXX"),
-        ("low.py:1", "HACK"),
-    ]
-    many = {RepoPath("a.py"): marked(*(Marker("BUG", i, f"b{i}") for i in range(1, 40)))}
-    assert [bug.source for bug in empty(tags=many).known_bugs] == [f"a.py:{i}" for i in range(1, MAX_BUGS + 1)]
-
-
-def test_architecture_counts_files_and_leans() -> None:
-    def module(folder: str, count: int) -> dict[RepoPath, Tags]:
-        return {RepoPath(f"{folder}/f{i}.py"): Tags("python") for i in range(count)}
-
-    def needs(path: str, *others: str) -> RankedFile:
-        return RankedFile(RepoPath(path), 0.1, 0, depends_on=tuple(RepoPath(other) for other in others))
-
-    tags = {**module("web", 3), **module("core", 2), RepoPath("setup.py"): Tags("python"), **module("tests", 9)}
-    ranked = [
-        needs("web/f0.py", "core/f0.py", "setup.py", "web/f1.py", "tests/f0.py"),
-        needs("web/f1.py", "core/f0.py", "core/f1.py"),
-        needs("tests/f0.py", "web/f0.py"),
-    ]
-    found = empty(files=sorted(tags), tags=tags, ranked=ranked).architecture
-    assert [(part.path, part.files, part.languages, part.depends_on) for part in found] == [
-        ("web", 3, ("python",), ("core", ".")),
-        ("core", 2, ("python",), ()),
-        (".", 1, ("python",), ()),
-    ]
-    # One directory that holds nearly everything says little: its children stand for themselves.
-    deep = {RepoPath(f"src/{part}/f{i}.py"): Tags("python") for part in ("a", "b") for i in range(3)}
-    assert [part.path for part in empty(files=sorted(deep), tags=deep).architecture] == ["src/a", "src/b"]
+    assert [command.command for command in build(Evidence(facts=facts)).commands] == [short]
 
 
 def test_coverage() -> None:
     skipped = [Skipped(RepoPath("a"), "link"), Skipped(RepoPath("b"), "link"), Skipped(RepoPath("c"), "over 1 MiB")]
     tags = {RepoPath("a.py"): Tags("python"), RepoPath("b.py"): Tags("python", degraded="too deep")}
-    found = empty(
-        files=["a.py", "b.py", "c.md"],
-        tags=tags,
-        skipped=skipped,
-        without_grammar={".md": 1, ".rst": 4, ".a\u200bb": 1, ".ab": 1},
+    found = build(
+        Evidence(
+            [RepoPath("a.py"), RepoPath("b.py"), RepoPath("c.md")],
+            skipped,
+            tags,
+            without_grammar={".md": 1, ".rst": 4, ".a\u200bb": 1, ".ab": 1},
+        )
     ).coverage
     assert (found.files, found.parsed) == (3, 1)
     assert found.skipped == (("link", 2), ("over 1 MiB", 1))

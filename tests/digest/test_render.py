@@ -13,7 +13,7 @@ from carbon_mind import pipeline
 from carbon_mind.digest.render import FORMAT, Document, from_json, to_json, to_markdown
 from carbon_mind.errors import StorageProblem
 from carbon_mind.settings import load
-from carbon_mind.values import Command, Digest, EntryPoint, Module
+from carbon_mind.values import Command, CriticalFile, Digest, EntryPoint, Module, RepoPath
 from tests.conftest import Repository
 
 GOLDEN = Path(__file__).parents[1] / "golden/digest"
@@ -92,7 +92,11 @@ def test_markdown_of_each_kind_of_entry() -> None:
             Command("test-one", "pytest X", "c"),
         ),
         entry_points=(EntryPoint("x", "x:main", "p:1"), EntryPoint("python -m x", "x/__main__.py", "x/__main__.py")),
-        architecture=(Module(".", 1, ("c",)), Module("src", 2, ("c", "python"), ("lib", "."))),
+        architecture=(
+            Module(".", 1, ("c",), tests=("own t/",)),
+            Module("src", 2, ("c", "python"), ("lib", "."), ("tests/", "inline")),
+        ),
+        critical_files=(CriticalFile(RepoPath("a.c"), "used by 2 files", ("1: int a(void)", "9: int b(void)")),),
     )
     assert to_markdown(digest).splitlines() == [
         "# x: repository digest",
@@ -107,6 +111,11 @@ def test_markdown_of_each_kind_of_entry() -> None:
         "- python -m x: x/__main__.py",
         "",
         "## Architecture",
-        "- (top level): 1 c file",
-        "- src/: 2 c/python files; uses lib, .",
+        "- (top level): 1 c file; tests: own t/",
+        "- src/: 2 c/python files; uses lib, .; tests: tests/, inline",
+        "",
+        "## Critical files (below each: line, signature)",
+        "- a.c (used by 2 files)",
+        "  - 1: int a(void)",
+        "  - 9: int b(void)",
     ]

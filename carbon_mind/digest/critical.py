@@ -1,0 +1,41 @@
+"""The files that many others lean on, why, and the few signatures of theirs that others use."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from carbon_mind.digest.evidence import Evidence
+from carbon_mind.digest.safe import safe
+from carbon_mind.values import CriticalFile, RankedFile, RepoPath
+
+MAX_CRITICAL = 12
+MAX_SIGNATURES = 2  # of one file
+MAX_SIGNED_FILES = 8
+SIGNATURE = 110  # characters
+
+
+def critical_files(evidence: Evidence) -> tuple[CriticalFile, ...]:
+    """The first files in rank that are this project's own and that anything leans on."""
+    chosen = [
+        file for file in evidence.ranked if evidence.kind(file.path) == "source" and (file.used_by or file.entry)
+    ][:MAX_CRITICAL]
+    found = [CriticalFile(RepoPath(safe(file.path, 160)), _reason(file), _signatures(file)) for file in chosen]
+    return tuple(file if i < MAX_SIGNED_FILES else replace(file, signatures=()) for i, file in enumerate(found))
+
+
+def _reason(file: RankedFile) -> str:
+    """Numbers that a person can check: `entry point; imported by 7 files; Flask used 30 times`."""
+    reasons = ["entry point"] if file.entry else []
+    # Where an import names a whole package (Go, C#), or a header stands for the code (C), no import names the file itself.
+    count, how = (file.imported_by, "imported") if file.imported_by else (file.used_by, "used")
+    if count:
+        reasons.append(f"{how} by {count} file{'s' * (count != 1)}")
+    if file.top_symbols:
+        definition, uses = file.top_symbols[0]
+        reasons.append(f"{safe(definition.name, 60)} x{uses}")
+    return "; ".join(reasons)
+
+
+def _signatures(file: RankedFile) -> tuple[str, ...]:
+    shown = (f"{definition.line}: {safe(definition.signature, SIGNATURE)}" for definition, _ in file.top_symbols)
+    return tuple(shown)[:MAX_SIGNATURES]

@@ -129,6 +129,14 @@ _TABLE = (
         function="language_typescript",
         importers=_ECMA,
     ),
+    # Grammars of the extra `languages`: where one is not installed, its files are named in the coverage and not parsed.
+    Language("kotlin", "tree_sitter_kotlin", ("kotlin.scm",), suffixes=(".kt", ".kts"), angles=True),
+    Language(
+        "lua", "tree_sitter_lua", ("lua.scm",), suffixes=(".lua",), interpreters=("lua", "luajit"), importers=("require",)
+    ),
+    Language("scala", "tree_sitter_scala", ("scala.scm",), suffixes=(".scala", ".sc")),
+    Language("swift", "tree_sitter_swift", ("swift.scm",), suffixes=(".swift",), interpreters=("swift",)),
+    Language("zig", "tree_sitter_zig", ("zig.scm",), suffixes=(".zig",), importers=("@import",)),
 )
 
 LANGUAGES: dict[str, Language] = {language.name: language for language in _TABLE}

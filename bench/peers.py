@@ -166,7 +166,7 @@ def install(peer: Peer, python: Path, cache: Path) -> tuple[Tool, list[str]]:
     """The peer, ready to run, and all that was installed with it."""
     folder = environment(peer.package, peer.version, python, cache)
     command = tuple(part.replace("{bin}", str(folder)) for part in peer.command)
-    return Tool(peer.name, peer.version, command), (folder.parent / "whole").read_text(encoding="utf-8").split()
+    return Tool(peer.name, peer.version, command), (folder.parent / "whole").read_text(encoding="utf-8").splitlines()
 
 
 # --- the repositories -----------------------------------------------------------------------------------------
@@ -630,7 +630,7 @@ def targets(
     def each(text: str, rows: Sequence[tuple[str, float | None, float | None]]) -> Target:
         """Holds when each value is at most its limit; rows without both are left out."""
         known = [(name, value, limit) for name, value, limit in rows if value is not None and limit is not None]
-        shown = ", ".join(f"{name} {value:.2f} (limit {limit:.2f})" for name, value, limit in known)
+        shown = ", ".join(f"{name} {value:.3f} (limit {limit:.3f})" for name, value, limit in known)
         return Target(text, shown or "not measured", all(v <= limit for _, v, limit in known) if known else None)
 
     every = [item.name for item in subjects]

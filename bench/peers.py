@@ -248,8 +248,8 @@ def _commit(folder: Path, files: dict[str, bytes]) -> Path:
 _WHO = {"NAME": "bench", "EMAIL": "bench@localhost", "DATE": "2020-01-01T00:00:00Z"}
 
 
-def made_files(count: int) -> dict[str, bytes]:
-    """`count` small Python modules, a hundred to a package; each uses the one before it."""
+def made_files(count: int, more: int = 0) -> dict[str, bytes]:
+    """`count` Python modules, a hundred to a package, each with `more` further functions; each uses the one before it."""
     files = {"pyproject.toml": b'[project]\nname = "made"\nversion = "0"\n'}
     for i in range(count - 1):
         before = max(i - 1, 0)
@@ -261,6 +261,12 @@ def made_files(count: int) -> dict[str, bytes]:
             f"    def work(self, value: int) -> int:\n        return step_{i:05}(value) + self.size\n\n\n"
             f"def step_{i:05}(value: int) -> int:\n    total = {i}\n    for item in range(value % 7):\n"
             f"        total += item\n    return total + {call}\n"
+            + "".join(
+                f"\n\ndef extra_{i:05}_{j}(value: int, other: str) -> int:\n"
+                f'    """Step {j}, for {{other}}."""\n    kept = [part for part in other.split() if part != "{j}"]\n'
+                f"    return step_{i:05}(value) * len(kept)\n"
+                for j in range(more)
+            )
         ).encode()
     return files
 
@@ -291,7 +297,8 @@ def copied_files(files: dict[str, bytes], times: int) -> dict[str, bytes]:
 def copies(base: Subject | None, times: Sequence[int], cache: Path) -> list[Subject]:
     """The source files of `base` (or made ones) in several sizes."""
     if base is None:
-        files, name = made_files(1000), "made"
+        # 2 MB: from about there on, work is shared out to processes, and the cost of starting those is no growth.
+        files, name = made_files(500, 20), "made"
     else:
         names = [path for path in _sizes(base.source, base.commit) if Path(path).suffix in COMMENTS]
         files, name = {path: _blob(base, path) for path in names}, base.name

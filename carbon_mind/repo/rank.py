@@ -11,12 +11,14 @@ Tests point at what they test but do not make it central. Nothing points at a te
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from carbon_mind.repo.classify import Kind
+from carbon_mind.repo.facts.text import words
 from carbon_mind.repo.imports import FAMILY, Resolved
 from carbon_mind.repo.pagerank import pagerank
 from carbon_mind.values import Definition, RankedFile, RepoPath, Tags
@@ -24,6 +26,7 @@ from carbon_mind.values import Definition, RankedFile, RepoPath, Tags
 MAX_HOMES = 8  # a name that is defined in more files, and seen in none of them, is everybody's
 MAX_NAMESAKES = 64  # ... and one of so many files is not looked for
 TOP_SYMBOLS = 5
+TYPES = frozenset({"class", "interface", "struct", "enum", "trait", "type"})
 WEAK = frozenset({"method", "module"})  # called on a value of unknown type; opened again by any file
 TEST_WEIGHT = 0.1
 FAINT = 0.1
@@ -31,20 +34,26 @@ ENTRY_SHARE = 0.15  # of what all files start with, for all entry points togethe
 ENTRY_BOOST = 20.0  # ... and the most for one of them
 OUTSIDE = 4.0  # what every file uses of other libraries, in square roots of uses
 _MACHINE_MADE = frozenset({"generated", "minified"})
-# Names that are no evidence of use: every language's own protocol and standard library share them.
-_COMMON = frozenset(
-    (  # noqa: SIM905 - one string reads better than 130 quoted words
-        "main new get set init run name value data self this test len next from into default clone fmt drop eq hash toString "
-        "equals constructor call index key strip lstrip rstrip encode decode find match search group sub includes has debug "
-        "info warn slice concat add remove close open read write size type string error string_view begin end log Result Option "
-        "Some None Ok Err Error Box Vec String Self unwrap expect push pop map filter collect iter as_ref as_mut as_bytes "
-        "as_str to_string to_owned into_iter is_some is_none is_empty format println vec insert contains starts_with ends_with "
-        "split join append extend items keys values update copy print range list dict tuple int str bool float object super "
-        "isinstance forEach replace trim parse stringify resolve reject then catch Promise Array Object Map Set Number Boolean "
-        "Date each puts require printf sprintf snprintf malloc free memcpy memset strlen strcmp assert size_t exit echo cd "
-        "return"
-    ).split()
+# Names that are no evidence of use: every language's own protocol and standard library share them, and a use of `x.get` looks like one
+# of a function `get`.
+_COMMON = words(
+    "main new get set init run name value data test next from into default clone fmt drop hash toString equals call index key strip "
+    "encode decode find match search group sub includes has debug info warn slice concat add remove close open read write size type "
+    "string error string_view begin end log Result Option Some None Err Error Box Vec String unwrap expect push pop map filter collect "
+    "iter format println vec insert contains split join append extend items keys values update copy print range list dict tuple int "
+    "str bool float object isinstance forEach replace trim parse stringify resolve reject then catch Promise Array Object Map Set Number "
+    "Boolean Date each puts require printf sprintf snprintf malloc free memcpy memset strlen strcmp assert size_t exit echo matches "
+    "some every send start stop load save reset clear path"
 )
+# Methods of more than one word that values of the standard libraries have.
+_LIBRARY_METHODS = words(
+    "isEmpty getClass getName getType getKey getValue getMethod getMessage getCause containsKey hashCode compareTo toArray toJson "
+    "toLowerCase toUpperCase charAt indexOf lastIndexOf findIndex startsWith endsWith defineProperty hasOwnProperty addEventListener "
+    "setTimeout hasNext entrySet keySet is_empty is_some is_none is_ok is_err is_file is_dir as_ref as_mut as_bytes as_str as_path "
+    "to_string to_owned to_vec to_path_buf into_iter unwrap_or starts_with ends_with file_name file_type set_default from_environ "
+    "to_s to_a to_h to_sym each_with_index is_a"
+)
+_COMPOUND = re.compile(r"[a-z0-9]_[a-z0-9]|[a-z0-9][A-Z]")
 
 
 @dataclass(slots=True)
@@ -75,7 +84,7 @@ def rank(
     entries = set(entry_files)
     # A file that only stands where another tool looks for it (`main` of a package that is built) starts nothing.
     starts = {path for path in entries & own if tags[path].definitions or number[path] in graph.active}
-    boost = min(ENTRY_BOOST, ENTRY_SHARE * len(own) / len(starts)) if starts else 0.0
+    boost = min(ENTRY_BOOST, ENTRY_SHARE * len(own) / len(entries)) if entries else 0.0
     scores = _scores(
         graph.weights, [1.0 + boost if path in starts else 1.0 if path in own else TEST_WEIGHT for path in paths]
     )
@@ -187,10 +196,12 @@ def _homes(
             continue
         language = tags[path].language
         family = homes[FAMILY.get(language, language)]
+        types = {item.name for item in tags[path].definitions if item.kind in TYPES}
         for definition in tags[path].definitions:
-            if not definition.local and _telling(definition.name):
+            if not definition.local and _telling(definition.name, definition.kind):
                 files = family.setdefault(definition.name, {})
-                files[i] = files.get(i, True) and definition.kind in WEAK
+                # A type and its constructor have one name; a function and a method of one name cannot be told apart.
+                files[i] = definition.name not in types and (files.get(i, False) or definition.kind in WEAK)
     return {
         family: {name: files for name, files in names.items() if len(files) <= MAX_NAMESAKES}
         for family, names in homes.items()
@@ -207,15 +218,19 @@ def entry_files(targets: Collection[str], known: Collection[RepoPath]) -> frozen
     return frozenset(found)
 
 
-def _telling(name: str) -> bool:
-    return len(name) > 2 and name not in _COMMON and not (name.startswith("__") and name.endswith("__"))
+def _telling(name: str, kind: str) -> bool:
+    """Whether a use of the name is evidence at all. One plain word as a method is everybody's."""
+    if len(name) < 3 or name in _COMMON or name in _LIBRARY_METHODS or (name.startswith("__") and name.endswith("__")):
+        return False
+    return kind != "method" or _COMPOUND.search(name) is not None
 
 
 def _top(tags: Tags, uses: Mapping[str, int]) -> tuple[tuple[Definition, int], ...]:
     """Methods come last: a count of theirs is right only if nothing of another library has a method of that name."""
     first: dict[str, Definition] = {}
-    for definition in tags.definitions:
-        first.setdefault(definition.name, definition)
+    for definition in sorted(tags.definitions, key=lambda item: item.kind in WEAK):
+        if not definition.local:
+            first.setdefault(definition.name, definition)
     used = sorted(
         ((first[name], count) for name, count in uses.items()),
         key=lambda pair: (pair[0].kind in WEAK, -pair[1], pair[0].line, pair[0].name),

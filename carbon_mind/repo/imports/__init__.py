@@ -2,7 +2,7 @@
 
 `Tags.imports` holds what the source says, in one form for each language:
 
-    python      a.b   .mod   .   and, for each name taken out of a module, a.b:name   .:mod   a.b:*
+    python      a.b   .mod   .   and, for each name taken out of a module, a.b:name   .:mod
     rust        crate::a::b   super::x   dep::Item   a::*   self::x for `mod x;`   path:FILE for `#[path]`
     go          the import path
     java        a.b.C   a.b.*   a.b.C.member for a static import

@@ -29,8 +29,8 @@ def resolve(files: Files, context: Context) -> dict[RepoPath, Resolved]:
             module = modules.module(path, text)
             if module is None:
                 continue
-            found.exact(path, modules.home(module, name) if name not in ("", "*") else module)
-            if name in ("", "*") and module.endswith("/__init__.py"):
+            found.exact(path, modules.home(module, name) if name else module)
+            if not name and module.endswith("__init__.py"):
                 found.sees(path, module)
                 packages.add(module)
     for package in sorted(packages):
@@ -44,7 +44,7 @@ class _Modules:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._defined: dict[RepoPath, frozenset[str]] = {}
-        self._exports: dict[RepoPath, dict[str, str]] = {}
+        self._exports: dict[RepoPath, dict[str, list[str]]] = {}
         owners: dict[str, list[RepoPath]] = defaultdict(list)
         for path in files:
             if not path.endswith((".py", ".pyi")):
@@ -81,15 +81,14 @@ class _Modules:
         if name in self._names(module):
             return module
         exports = self._re_exports(module)
-        stars = [text for text in exports if text.endswith(":*")] if hops else []
-        if hops and (source := exports.get(name)):
+        for source in exports.get(name, ()) if hops else ():
             target = self.module(module, source)
             if target is not None and target != module:
                 return self.home(target, name, hops - 1)
-        if module.endswith("/__init__.py") and (submodule := self._at(join(directory(module), name))):
+        if module.endswith("__init__.py") and (submodule := self._at(join(directory(module), name))):
             return submodule
-        for text in stars:
-            target = self.module(module, text.removesuffix(":*"))
+        for source in exports.get("*", ()) if hops else ():
+            target = self.module(module, source)
             if target is not None and target != module:
                 home = self.home(target, name, hops - 1)
                 if name in self._names(home):
@@ -104,12 +103,14 @@ class _Modules:
             self._defined[module] = frozenset(item.name for item in self._files[module].definitions)
         return self._defined[module]
 
-    def _re_exports(self, module: RepoPath) -> dict[str, str]:
-        """Name -> the module that `module` takes it from; and each `x:*` under its own text."""
+    def _re_exports(self, module: RepoPath) -> dict[str, list[str]]:
+        """Name -> the modules that `module` takes it from; under "*" those of which no single name is taken."""
         if module not in self._exports:
-            self._exports[module] = exports = {}
-            for text in self._files[module].imports:
+            imports = self._files[module].imports
+            named = {text.partition(":")[0] for text in imports if ":" in text}
+            self._exports[module] = exports = defaultdict(list)
+            for text in imports:
                 source, _, name = text.partition(":")
-                if name:
-                    exports[text if name == "*" else name] = source
+                if name or source not in named:
+                    exports[name or "*"].append(source)
         return self._exports[module]

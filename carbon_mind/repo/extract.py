@@ -7,7 +7,11 @@ A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. Wh
     @reference, @component          a use; of @component only names in upper case (a class, not a variable or an HTML tag)
     @own                            a name that is introduced without being defined for others: never a use
     @base                           the name of what a class derives from
-    @import, @import.own            as written; a module that this file makes part of its own
+    @import                         as `extract_imports` spells it
+    @import.from, @import.name      one name of a module
+    @import.own, @import.in         Rust's `mod x;` (as @import.item), and the module that it stands in
+    @import.file, @key              the file that an attribute (as @import.attribute) says, if the key is `path`
+    @package, @package.body         a package that the file is part of; its block, where it is one
     @importer, @mixer               the function that must be called for the @import or @base of the same match to count
     @comment                        searched for markers
 
@@ -28,6 +32,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from carbon_mind.machine import usable_cores
+from carbon_mind.repo.extract_imports import spelled
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
 from carbon_mind.safety.files import TooLarge, read_regular
 from carbon_mind.safety.secrets import redact
@@ -245,6 +250,15 @@ class _Found:
     body: tree_sitter.Node | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Package:
+    """A package that the file declares: its own name, the end of its block (0 for the file), and whether it holds anything itself."""
+
+    name: str
+    end: int
+    holds: bool
+
+
 @dataclass(slots=True)
 class _Captured:
     """What the matches hold, by start byte: two patterns that capture one node count once."""
@@ -256,6 +270,9 @@ class _Captured:
     comments: dict[int, int] = field(default_factory=dict)
     holes: dict[int, tuple[int, bytes]] = field(default_factory=dict)  # in signatures: end, and what to put there
     imports: set[str] = field(default_factory=set)
+    modules: dict[int, tuple[tuple[str, ...], str]] = field(default_factory=dict)  # in other files: outer modules, name
+    paths: dict[int, str] = field(default_factory=dict)  # by end byte: #[path = "..."]
+    packages: dict[int, _Package] = field(default_factory=dict)
 
 
 def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
@@ -269,7 +286,8 @@ def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
         language.name,
         definitions=definitions,
         references=_counts(text, captured.references),
-        imports=tuple(sorted(captured.imports)),
+        imports=_imports(text, captured),
+        packages=_packages(captured),
         bases=_counts(text, captured.bases),
         markers=_markers(text, captured.comments),
     )
@@ -333,29 +351,77 @@ def _take(
     if _called(text, nodes.get("importer"), language.importers):
         caller = text[nodes["importer"][0].start_byte : nodes["importer"][0].end_byte] if "importer" in nodes else b""
         for node in nodes.get("import", ()):
-            captured.imports.add(_import(text[node.start_byte : node.end_byte], language, caller))
-        for node in nodes.get("import.own", ()):
-            captured.imports.add("self::" + text[node.start_byte : node.end_byte].decode("utf-8", "replace"))
-        captured.imports.discard("")
+            captured.imports.update(spelled(language.name, text[node.start_byte : node.end_byte], caller))
+    if any(name.startswith(("import.", "package")) for name in nodes):
+        _take_modules(text, captured, nodes)
+
+
+def _take_modules(text: bytes, captured: _Captured, nodes: dict[str, list[tree_sitter.Node]]) -> None:
+    """What a file says of modules beyond a plain import."""
+
+    def word(capture: str) -> str:
+        node = nodes[capture][0]
+        return "".join(text[node.start_byte : node.end_byte].decode("utf-8", "replace").split())
+
+    if "import.from" in nodes:
+        captured.imports.add(f"{word('import.from')}:{word('import.name')}")
+    elif "import.own" in nodes:
+        outer = (word("import.in"),) if "import.in" in nodes else ()
+        captured.modules[nodes["import.item"][0].start_byte] = (outer, word("import.own").removeprefix("r#"))
+    elif "import.file" in nodes and word("key") == "path":
+        captured.paths[nodes["import.attribute"][0].end_byte] = word("import.file")
+    elif "package" in nodes:
+        blocks = nodes.get("package.body")
+        holds = blocks is None or any(node.type not in _HOLDS_NOTHING for node in blocks[0].named_children)
+        name = nodes["package"][0]
+        captured.packages[name.start_byte] = _Package(word("package"), blocks[0].end_byte if blocks else 0, holds)
+
+
+_HOLDS_NOTHING = frozenset({"namespace_declaration", "comment", "using_directive"})
 
 
 def _called(text: bytes, callers: list[tree_sitter.Node] | None, allowed: tuple[str, ...]) -> bool:
     return callers is None or text[callers[0].start_byte : callers[0].end_byte].decode("utf-8", "replace") in allowed
 
 
-def _import(raw: bytes, language: Language, caller: bytes) -> str:
-    """An import as it was written, without quotes and without what does not name a module."""
-    name = " ".join(raw.decode("utf-8", "replace").split())
-    if language.name == "rust":
-        name = re.sub(r" as \w+$", "", name.split("{", 1)[0].strip()).replace(" ", "")
-        return name.removesuffix("*").removesuffix("::")
-    if language.name == "php":
-        return name.lstrip("\\/")
-    if language.name == "bash":
-        return name.strip("\"'")
-    if caller == b"require_relative" and not name.startswith("."):
-        return "./" + name
-    return name
+_BETWEEN = re.compile(rb"(?>\s|//[^\n]*\n|/\*.*?\*/|#\[[^\n;]*\])*+", re.DOTALL)
+_FAR = 1_000  # bytes between an attribute and what it is said of
+
+
+def _imports(text: bytes, captured: _Captured) -> tuple[str, ...]:
+    """What is imported, Rust's modules in other files included: #[path] says in which, if it stands right before one."""
+    found = set(captured.imports)
+    ends = sorted(captured.paths)
+    for start, (outer, name) in captured.modules.items():
+        index = bisect_left(ends, start + 1) - 1
+        if index >= 0 and start - ends[index] <= _FAR and _BETWEEN.fullmatch(text, ends[index], start):
+            if not outer:  # in a module in a module, the path starts elsewhere
+                found.add(f"path:{captured.paths[ends[index]]}")
+        else:
+            found.add("::".join(("self", *outer, name)))
+    return tuple(sorted(found))
+
+
+# --- packages ------------------------------------------------------------------------------------------------
+
+
+_LONGEST = 1_000  # characters of a name
+
+
+def _packages(captured: _Captured) -> tuple[str, ...]:
+    """The packages that hold something, by name; a block in a block has the names of both."""
+    found = set()
+    around: list[tuple[int, str]] = []  # (end, name) of the blocks that are open here
+    for start in sorted(captured.packages):
+        package = captured.packages[start]
+        while around and around[-1][0] <= start:
+            around.pop()
+        name = f"{around[-1][1]}.{package.name}" if around else package.name
+        if package.holds and len(name) <= _LONGEST:
+            found.add(name)
+        if package.end:
+            around.append((package.end, name[: _LONGEST + 1]))
+    return tuple(sorted(found))
 
 
 # --- definitions ---------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LANGUAGES", "Language", "fingerprint", "grammar", "language_of", "query_text", "settle", "versions"]
 
-EXTRACTOR = 1
+EXTRACTOR = 2
 """Part of every cache key: raise it when `extract` makes other tags of the same source."""
 
 _QUERIES = Path(__file__).with_name("queries")

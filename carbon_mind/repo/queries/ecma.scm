@@ -40,6 +40,9 @@
 ; --- imports
 (import_statement source: (string (string_fragment) @import))
 (export_statement source: (string (string_fragment) @import))
-(call_expression function: [(identifier) (import)] @importer arguments: (arguments . (string (string_fragment) @import)))
+(call_expression function: [(identifier) (import)] @importer arguments: (arguments . [
+  (string (string_fragment) @import)
+  (template_string . (string_fragment) @import .)
+]))
 
 (comment) @comment

@@ -51,11 +51,15 @@
 (token_tree (identifier) @reference . (token_tree "("))
 (type_identifier) @reference
 
-; --- imports: `use` up to the first brace; `mod x;` names the file self::x
-(use_declaration argument: [(identifier) (scoped_identifier) (scoped_use_list) (use_as_clause) (use_wildcard)] @import)
-(use_declaration argument: (use_list [(identifier) (scoped_identifier) (scoped_use_list) (use_as_clause) (use_wildcard)] @import))
+; --- imports: `mod x;` names another file, and one attribute which
+(use_declaration argument: (_) @import)
 (extern_crate_declaration name: (identifier) @import)
-(mod_item !body name: (identifier) @import.own)
+(source_file (mod_item !body name: (identifier) @import.own) @import.item)
+(source_file (mod_item name: (identifier) @import.in body: (declaration_list (mod_item !body name: (identifier) @import.own) @import.item)))
+(attribute_item (attribute (identifier) @key value: [
+  (string_literal (string_content) @import.file)
+  (raw_string_literal (string_content) @import.file)
+])) @import.attribute
 
 (line_comment) @comment
 (block_comment) @comment

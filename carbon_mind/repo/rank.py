@@ -222,7 +222,7 @@ def _telling(name: str, kind: str) -> bool:
     """Whether a use of the name is evidence at all. One plain word as a method is everybody's."""
     if len(name) < 3 or name in _COMMON or name in _LIBRARY_METHODS or (name.startswith("__") and name.endswith("__")):
         return False
-    return kind != "method" or _COMPOUND.search(name) is not None
+    return kind != "method" or (not name.startswith("__") and _COMPOUND.search(name) is not None)
 
 
 def _top(tags: Tags, uses: Mapping[str, int]) -> tuple[tuple[Definition, int], ...]:

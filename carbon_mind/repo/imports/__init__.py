@@ -1,19 +1,7 @@
 """From imports to files: what each import of a file means in this repository.
 
-`Tags.imports` holds what the source says, in one form for each language:
-
-    python      a.b   .mod   .   and, for each name taken out of a module, a.b:name   .:mod
-    rust        crate::a::b   super::x   dep::Item   a::*   self::x for `mod x;`   path:FILE for `#[path]`
-    go          the import path
-    java        a.b.C   a.b.*   a.b.C.member for a static import
-    c_sharp     A.B
-    php         A\\B\\C   and ./x.php for a path that is required
-    ruby        x/y   and ./x for require_relative
-    c, cpp      x.h as quoted, <x.h> as in angles
-    js, ts      the specifier
-    bash        the path that is sourced
-
-`Tags.packages` holds what a file declares to be part of: a Java, Go package; C#, PHP namespaces.
+`Tags.imports` holds what the source says, spelled as `extract_imports` tells; `Tags.packages` what a file declares to be part of: a
+Java or Go package, C# or PHP namespaces.
 
 Each family's resolver is a module with one function; the table below chooses. Manifests are read only where a language's own
 rules say so (go.mod, Cargo.toml, package.json, tsconfig.json). What does not resolve is not guessed: it is somebody else's.

@@ -79,7 +79,9 @@ class Aliases:
         base = relative(here, given) if isinstance(given, str) else None
         patterns = {
             pattern: tuple(
-                place for item in strings(places) if (place := relative(here if base is None else base, item)) is not None
+                place
+                for item in strings(places)
+                if (place := relative(here if base is None else base, item)) is not None
             )
             for pattern, places in table(options, "paths").items()
         }

@@ -1,7 +1,7 @@
 """C and C++: `#include` names a file; what that includes comes with it, and so does what implements it.
 
-A function is declared in a header and defined in some file that includes the header, so each header is a scope of: itself, all
-that it includes, and the files that include one of these directly.
+A function is declared in a header and defined in some file that includes the header, so each header is a scope: of itself and of the
+files that include it directly. A file opens the scopes of all headers that it includes, directly or not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from carbon_mind.repo.imports.found import Files, Found, Resolved
 from carbon_mind.repo.imports.paths import first, nearest, relative
 from carbon_mind.values import RepoPath
 
-MAX_REACH = 300  # headers that one header brings along
+MAX_REACH = 300  # headers that one file sees
 
 # In angles these are the system's, whatever the repository calls its own files.
 _SYSTEM = words(
@@ -34,34 +34,28 @@ def resolve(files: Files, context: Context) -> dict[RepoPath, Resolved]:
     for path in files:
         suffixes[path.rpartition("/")[2]].append(path)
     includes = {path: _included(path, files[path].imports, files, suffixes) for path in files}
-    headers = sorted({target for targets in includes.values() for target in targets})
-    shown: dict[RepoPath, list[str]] = {header: [] for header in headers}  # the scopes that it is part of
-    for header in headers:
-        for member in _reach(header, includes):
-            shown[member].append(header)
+    headers = {target for targets in includes.values() for target in targets}
     for path, targets in includes.items():
         for target in targets:
             found.exact(path, target)
-            found.sees(path, target)
-            if path not in shown:
-                for scope in shown[target]:
-                    found.shows(scope, path)
-    for header in headers:
-        for scope in shown[header]:
-            found.shows(scope, header)
+        found.sees(path, *_reach(path, includes))
+        # A header is in its own scope, and so is what includes it without being a header.
+        for scope in [path] if path in headers else targets:
+            found.shows(scope, path)
     return found.done()
 
 
-def _reach(header: RepoPath, includes: dict[RepoPath, list[RepoPath]]) -> Iterable[RepoPath]:
-    """The header and what it includes, directly or not; nearest first, not more than MAX_REACH."""
-    reached = dict.fromkeys([header])
-    pending = [header]
-    for path in pending:  # grows while it is walked
-        for target in includes.get(path, ()):
-            if target not in reached and len(reached) < MAX_REACH:
+def _reach(path: RepoPath, includes: dict[RepoPath, list[RepoPath]]) -> list[RepoPath]:
+    """What the file includes, directly or not; nearest first, not more than MAX_REACH."""
+    reached = dict.fromkeys(includes[path])
+    for header in (pending := list(reached)):  # grows while it is walked
+        for target in includes[header]:
+            if len(reached) >= MAX_REACH:
+                return list(reached)
+            if target not in reached:
                 reached[target] = None
                 pending.append(target)
-    return reached
+    return list(reached)
 
 
 def _included(

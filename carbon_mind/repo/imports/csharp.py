@@ -27,6 +27,8 @@ def resolve(files: Files, context: Context) -> dict[RepoPath, Resolved]:
     }
     for path, tags in files.items():
         spaces = tags.packages or ("",)
+        if not set(spaces).isdisjoint(tags.imports):
+            spaces = (*spaces, "")  # who opens a namespace of its own has code outside of it
         namespaces.update(spaces)
         for space in spaces:
             found.shows(space, path)

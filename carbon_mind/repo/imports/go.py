@@ -51,8 +51,9 @@ def _modules(context: Context) -> dict[str, str]:
         for _, row in numbered(context.text(manifest) or ""):
             if match := _MODULE.match(row):
                 modules.setdefault(match.group(1), here)
-            elif (match := _REPLACE.match(row)) and (place := relative(here, match.group(2))) is not None:
-                if context.has(join(place, "go.mod")):
+            elif match := _REPLACE.match(row):
+                place = relative(here, match.group(2))
+                if place is not None and context.has(join(place, "go.mod")):
                     replaced.setdefault(match.group(1), place)
     return replaced | modules
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from carbon_mind.values import RepoPath
 
@@ -45,6 +45,6 @@ def _shared(left: str, right: str) -> int:
     return count
 
 
-def first(candidates: Iterable[str], known: Iterable[RepoPath]) -> RepoPath | None:
-    """The first candidate that is known. `known` answers `in` quickly."""
+def first(candidates: Iterable[str], known: Collection[RepoPath]) -> RepoPath | None:
+    """The first candidate that is known."""
     return next((RepoPath(candidate) for candidate in candidates if candidate in known), None)

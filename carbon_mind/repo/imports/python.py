@@ -108,7 +108,8 @@ class _Modules:
         if module not in self._exports:
             imports = self._files[module].imports
             named = {text.partition(":")[0] for text in imports if ":" in text}
-            self._exports[module] = exports = defaultdict(list)
+            exports: dict[str, list[str]] = defaultdict(list)
+            self._exports[module] = exports
             for text in imports:
                 source, _, name = text.partition(":")
                 if name or source not in named:

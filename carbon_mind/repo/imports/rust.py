@@ -83,7 +83,9 @@ class _Tree:
             if name:
                 self._crates.setdefault(name, crate)
         # What no root reaches (an example, a file behind a macro) stands for itself.
-        for path in sorted(files, key=lambda path: (path.rpartition("/")[2] not in _MODULE_FILES, path.count("/"), path)):
+        for path in sorted(
+            files, key=lambda path: (path.rpartition("/")[2] not in _MODULE_FILES, path.count("/"), path)
+        ):
             if path not in self.places:
                 self._grow(path)
 
@@ -95,7 +97,7 @@ class _Tree:
             for text in self._files[path].imports:
                 if text.startswith("path:"):
                     child = _relative_file(path, text[5:])
-                    added = (child.rpartition("/")[2].removesuffix(".rs"),) if child else ()
+                    added: Names = (child.rpartition("/")[2].removesuffix(".rs"),) if child else ()
                 elif text.startswith("self::"):
                     added = tuple(text.split("::")[1:])
                     base = join(folder, "/".join(added))
@@ -170,7 +172,8 @@ class _Tree:
     def _re_exports(self, path: RepoPath) -> dict[str, list[str]]:
         """Last name -> the paths of `use` lines that end in it."""
         if path not in self._exports:
-            self._exports[path] = exports = {}
+            exports: dict[str, list[str]] = {}
+            self._exports[path] = exports
             for text in self._files[path].imports:
                 if "::" in text and not text.startswith("path:"):
                     exports.setdefault(text.rpartition("::")[2], []).append(text)

@@ -10,7 +10,9 @@ from tests.repo.imports.helpers import named, visible
 
 WORKSPACE = {
     "package.json": json.dumps({"name": "root", "private": True, "workspaces": ["packages/*"]}),
-    "packages/shared/package.json": json.dumps({"name": "@acme/shared", "main": "dist/index.cjs", "types": "dist/index.d.ts"}),
+    "packages/shared/package.json": json.dumps(
+        {"name": "@acme/shared", "main": "dist/index.cjs", "types": "dist/index.d.ts"}
+    ),
     "packages/shared/src/index.ts": "export * from './general'\nexport * from './more'\n",
     "packages/shared/src/general.ts": "export const isThing = (x: unknown): boolean => !!x\n",
     "packages/shared/src/more/index.ts": "export * from './deep'\n",
@@ -30,7 +32,8 @@ WORKSPACE = {
     "app/base.json": '{"compilerOptions": {"baseUrl": ".", "paths": {"~/*": ["src/*"], "exact": ["src/one.ts"]}}}',
     "app/src/one.ts": "",
     "app/src/Two.tsx": "",
-    "site/vite.config.ts": "export default {\n  resolve: { alias: {\n    '@': fileURLToPath(new URL('./source', import.meta.url)),\n  } },\n}\n",
+    "site/vite.config.ts": "export default {\n  resolve: { alias: {\n"
+    "    '@': fileURLToPath(new URL('./source', import.meta.url)),\n  } },\n}\n",
     "site/source/store/index.js": "",
     "site/source/api.js": "",
     "plain/lib.js": "",

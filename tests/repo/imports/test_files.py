@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from carbon_mind.repo.imports import resolve
 from carbon_mind.repo.facts.context import Context
+from carbon_mind.repo.imports import resolve
 from carbon_mind.values import RepoPath, Tags
 from tests.repo.imports.helpers import named, resolved, visible
 
@@ -94,7 +94,7 @@ def test_sourced_scripts(path: str, text: str, targets: list[str]) -> None:
 
 def test_of_a_language_without_resolver_every_file_sees_every_other() -> None:
     tags = {RepoPath(f"{name}.lua"): Tags("lua") for name in "ab"} | {RepoPath("c.zig"): Tags("zig")}
-    found = resolve(tags, Context([], {}.get))
+    found = resolve(tags, Context([], lambda path: None))
     assert set(found[RepoPath("a.lua")].sees) & set(found[RepoPath("b.lua")].shown_by)
     assert not set(found[RepoPath("a.lua")].sees) & set(found[RepoPath("c.zig")].shown_by)
 

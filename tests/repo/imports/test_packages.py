@@ -8,7 +8,8 @@ from tests.repo.imports.helpers import named, visible
 
 GO = {
     "go.mod": "module example.org/tool\n\ngo 1.22\n\nreplace example.org/forked => ./third/forked\n",
-    "cmd/tool/main.go": 'package main\n\nimport (\n\t"fmt"\n\t"example.org/tool/labels"\n\tf "example.org/forked"\n\t"example.org/other/labels"\n)\n',
+    "cmd/tool/main.go": 'package main\n\nimport (\n\t"fmt"\n\t"example.org/tool/labels"\n\tf "example.org/forked"\n'
+    '\t"example.org/other/labels"\n)\n',
     "labels/labels.go": "package labels\n\ntype Label struct{}\n",
     "labels/regexp.go": "package labels\n\nfunc Match() {}\n",
     "labels/labels_test.go": 'package labels\n\nimport "testing"\n\nfunc helper(t *testing.T) {}\n',
@@ -73,9 +74,17 @@ CSHARP = {
 
 
 def test_csharp_namespaces() -> None:
-    assert visible(CSHARP, "src/App/Program.cs") == ["src/App/GlobalUsings.cs", "src/Core/Shared.cs", "src/Core/Shelf.cs"]
+    assert visible(CSHARP, "src/App/Program.cs") == [
+        "src/App/GlobalUsings.cs",
+        "src/Core/Shared.cs",
+        "src/Core/Shelf.cs",
+    ]
     # A namespace sees those around it, and what its project opens for all.
-    assert visible(CSHARP, "src/App/Deep/Page.cs") == ["src/App/GlobalUsings.cs", "src/App/Program.cs", "src/Core/Shared.cs"]
+    assert visible(CSHARP, "src/App/Deep/Page.cs") == [
+        "src/App/GlobalUsings.cs",
+        "src/App/Program.cs",
+        "src/Core/Shared.cs",
+    ]
     assert named(CSHARP, "src/Core/User.cs") == ["src/Core/Shared.cs"]
     assert visible(CSHARP, "src/Core/Shelf.cs") == ["src/App/GlobalUsings.cs"]
 

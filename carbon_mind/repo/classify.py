@@ -41,7 +41,7 @@ _TEST = re.compile(
     r"|conftest|tests?|([^/]*_)?testutils?)\.[a-z]+\Z",
     re.I,
 )
-_EXAMPLE = re.compile(r"(^|/)(examples?|samples?|demos?|tutorials?|([\w.]+-)?playgrounds?)/", re.I)
+_EXAMPLE = re.compile(r"(^|/)(examples?|samples|demos?|tutorials?|([\w.]+-)?playgrounds?)/", re.I)
 _DOCS = re.compile(r"(^|/)(docs?|documentation|website)/", re.I)
 
 MAX_LINES = 2000

@@ -19,7 +19,7 @@ TABLE: dict[Kind, str] = {
         src/vendors.ts protest/march.py src/greatest.js inspect/spec.go src/exampled.py docsgen/main.go lib/generated.py dist.py
         pkg/pods/pod.go fastest.rs src/Contest.java src/Manifest.java lib/specification.rb Testament.java sample.py examples.py
         src/minimum.js bundle.py src/benchmark.rs src/test_.d/x.py app/external.py src/testing/x.py deps/lua/lua.c external/x.c
-        src/redis-benchmark.c src/Contest/x.cs packages/runtime-test/src/index.ts src/latests/x.py
+        src/redis-benchmark.c src/Contest/x.cs packages/runtime-test/src/index.ts src/latests/x.py sample/core.py
     """,
     "test": """
         tests/test_core.py test/x.js src/test.ts src/tests.rs src/core_test.go src/core.test.ts src/core.spec.tsx a/__tests__/x.js
@@ -30,7 +30,7 @@ TABLE: dict[Kind, str] = {
         integration-tests/x.py system_test/x.py App.Benchmarks/P.cs
     """,
     "example": "examples/a.py example/src/x.go demo/x.ts a/samples/x.c playground/x.vue tutorials/one.py"
-    " sample/x.cs sfc-playground/src/x.ts",
+    " sfc-playground/src/x.ts",
     "docs": "docs/conf.py doc/x.c documentation/x.js website/index.ts a/docs/x.py",
     "vendored": """
         vendor/a.go a/third_party/x.cc third-party/x.cc thirdparty/x.c 3rdparty/x.c node_modules/a/index.js

@@ -7,9 +7,10 @@
 (trait_item name: (type_identifier) @name) @definition.trait
 (source_file (type_item name: (type_identifier) @name) @definition.type)
 (type_item (visibility_modifier) name: (type_identifier) @name) @definition.type
+(impl_item trait: (_) body: (declaration_list (function_item name: (identifier) @name) @definition.method @shared))
 (impl_item body: (declaration_list (function_item name: (identifier) @name) @definition.method))
-(trait_item body: (declaration_list (function_item name: (identifier) @name) @definition.method))
-(trait_item body: (declaration_list (function_signature_item name: (identifier) @name) @definition.method))
+(trait_item body: (declaration_list (function_item name: (identifier) @name) @definition.method @shared))
+(trait_item body: (declaration_list (function_signature_item name: (identifier) @name) @definition.method @shared))
 (function_item name: (identifier) @name) @definition.function
 (macro_definition name: (identifier) @name . (macro_rule) @body) @definition.macro
 (mod_item name: (identifier) @name body: (_)) @definition.module

@@ -151,19 +151,22 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     """The whole digest, before any budget, and the number of files parsed."""
     from carbon_mind.digest import build as digest_build
     from carbon_mind.digest.evidence import Evidence
-    from carbon_mind.repo.classify import Attributes, kind_of, parse_attributes
+    from carbon_mind.repo.classify import Attributes, kinds_of, parse_attributes
     from carbon_mind.repo.facts import project_facts
+    from carbon_mind.repo.facts.context import Context
+    from carbon_mind.repo.imports import resolve
     from carbon_mind.repo.rank import entry_files, rank
 
     paths = [file.path for file in seen.files]
     read = _reader(seen)
     attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
-    kinds = {path: kind_of(path, attributes) for path in paths}
+    kinds = kinds_of(paths, attributes)
     jobs, skipped, without_grammar = _plan(seen, kinds, read)
     tags, parsed = _tags(seen.root, jobs, folder, report, full=full)
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
     facts = project_facts(paths, read)
-    ranked = rank(tags, kinds, entry_files([entry.target for entry in facts.entry_points], tags.keys()))
+    entries = entry_files([entry.target for entry in facts.entry_points], tags.keys())
+    ranked = rank(tags, kinds, resolve(tags, Context(paths, read)), entries)
     evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar)
     return digest_build.build(evidence), parsed
 

@@ -1,12 +1,14 @@
 """What kind of file a path is: code of this project, or something that must not look important.
 
-By name only, so that it costs nothing and is the same everywhere; `linguist-vendored` and `linguist-generated` attributes of a root
-.gitattributes are honoured because their authors wrote them for this very question.
+By names only, so that it costs nothing and is the same everywhere; `linguist-vendored` and `linguist-generated` attributes of a root
+.gitattributes are honoured because their authors wrote them for this very question. A name that projects also use for code of
+their own (`deps`, `external`) needs evidence: what others wrote brings its licence along.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -16,8 +18,11 @@ from carbon_mind.values import RepoPath
 Kind = Literal["source", "test", "example", "docs", "vendored", "generated"]
 
 _VENDORED = re.compile(
-    r"(^|/)(deps|vendor|vendored|_vendor|third[_-]?party|3rdparty|external|node_modules|bower_components|(?-i:Pods))/",
+    r"(^|/)(vendor|vendored|_vendor|third[_-]?party|3rdparty|node_modules|bower_components|(?-i:Pods))/",
     re.I,
+)
+_MAYBE_VENDORED = re.compile(
+    r"((?:[^/]+/)*?(?:deps|extern|externals?)/)[^/]+/(?:licen[cs]e|copying|copyright|notice)[^/]*\Z", re.I
 )
 _GENERATED = re.compile(
     r"(\.pb\.(go|cc|h)|_pb2(_grpc)?\.pyi?|\.g\.dart|\.generated\.[a-z]+|_generated\.go|\.designer\.cs|\.min\.(js|css)|[.-]bundle\.js"
@@ -27,13 +32,16 @@ _GENERATED = re.compile(
     re.I,
 )
 _TEST = re.compile(
-    r"(^|/)(tests?|testing|__tests__|spec|specs|e2e|testdata|test[_-]?data|test[_-]?utils|fixtures?|__mocks__|benches|benchmarks?|private/dts-test)/"
+    r"(^|/)(tests?|__tests__|specs?|e2e|testdata|test[_-]?data|test[_-]?(utils?|helpers?|support)|fixtures?|__mocks__"
+    r"|[\w.]+[_-]tests|(integration|system|smoke|functional|acceptance|regression|unit)[_-]test"
+    r"|fuzz|fuzzing|fuzzers|bench|benches|benchmarks?|[\w.]+\.benchmarks?|(?-i:[\w.]*[a-z0-9.]Tests?))/"
+    r"|^testing/"
     # The camel-case forms count only as such: `contest.py` and `latest.go` end in "test" too.
-    r"|(^|/)(test_[^/]*|[^/]*(_tests?|_spec|\.test|\.spec|-test|-spec|(?-i:[a-z0-9]Tests?))|(?-i:Test[A-Z])[^/]*(?=\.java\Z)|conftest|tests?)"
-    r"\.[a-z]+\Z",
+    r"|(^|/)(test_[^/]*|[^/]*(_tests?|_spec|\.test|\.spec|\.test-d|\.bench|-test|-spec|(?-i:[a-z0-9]Tests?))|(?-i:Test[A-Z])[^/]*(?=\.java\Z)"
+    r"|conftest|tests?|([^/]*_)?testutils?)\.[a-z]+\Z",
     re.I,
 )
-_EXAMPLE = re.compile(r"(^|/)(examples?|samples|demos?|tutorials?|playground|packages-private)/", re.I)
+_EXAMPLE = re.compile(r"(^|/)(examples?|samples|demos?|tutorials?|([\w.]+-)?playgrounds?)/", re.I)
 _DOCS = re.compile(r"(^|/)(docs?|documentation|website)/", re.I)
 
 MAX_LINES = 2000
@@ -131,13 +139,20 @@ def _ruled(path: str, attributes: Attributes, kind: Kind) -> bool | None:
     return None
 
 
-def kind_of(path: RepoPath, attributes: Attributes = Attributes()) -> Kind:
+def kinds_of(paths: Iterable[RepoPath], attributes: Attributes = Attributes()) -> dict[RepoPath, Kind]:
+    """The kind of every path of a repository."""
+    paths = list(paths)
+    vendored = tuple(sorted({match.group(1) for path in paths if (match := _MAYBE_VENDORED.match(path))}))
+    return {path: kind_of(path, attributes, vendored) for path in paths}
+
+
+def kind_of(path: RepoPath, attributes: Attributes = Attributes(), vendored_below: Collection[str] = ()) -> Kind:
     """The kind of `path`; the first rule that fits, from the least to the most like this project's own code.
 
-    What the attributes say goes before the name, in both directions.
+    What the attributes say goes before the name, in both directions. `vendored_below`: directories, each with a `/` at its end.
     """
     vendored = _ruled(path, attributes, "vendored")
-    if vendored or (vendored is None and _VENDORED.search(path)):
+    if vendored or (vendored is None and (_VENDORED.search(path) or path.startswith(tuple(vendored_below)))):
         return "vendored"
     generated = _ruled(path, attributes, "generated")
     if generated or (generated is None and _GENERATED.search(path)):

@@ -5,9 +5,17 @@ A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. Wh
     @definition.<kind> with @name   something is defined; @body is where its signature ends, if not at a field of that node
     @default, @skip                 shown as `...` in a signature; left out of it
     @reference, @component          a use; of @component only names in upper case (a class, not a variable or an HTML tag)
+    @shared                         others can name the definition whatever its signature says
+    @enclosed                       a block whose names nobody outside of the file has
+    @top, @module, @ambient         ECMAScript: a declaration at the top; the file is a module; it declares what is elsewhere
+    @exported, @exports             a name that is exported; a value that is (if assigned, to @assignee)
     @own                            a name that is introduced without being defined for others: never a use
     @base                           the name of what a class derives from
-    @import, @import.own            as written; a module that this file makes part of its own
+    @import                         as `extract_imports` spells it
+    @import.from, @import.name      one name of a module
+    @import.own, @import.in         Rust's `mod x;` (as @import.item), and the module that it stands in
+    @import.file, @key              the file that an attribute (as @import.attribute) says, if the key is `path`
+    @package, @package.body         a package that the file is part of; its block, where it is one
     @importer, @mixer               the function that must be called for the @import or @base of the same match to count
     @comment                        searched for markers
 
@@ -28,10 +36,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from carbon_mind.machine import usable_cores
+from carbon_mind.repo.extract_imports import spelled
+from carbon_mind.repo.extract_marks import cut, markers
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
 from carbon_mind.safety.files import TooLarge, read_regular
 from carbon_mind.safety.secrets import redact
-from carbon_mind.values import Definition, Marker, Tags
+from carbon_mind.values import Definition, Tags
 
 if TYPE_CHECKING:
     import multiprocessing.context
@@ -47,7 +57,6 @@ __all__ = ["MAX_BYTES", "extract", "extract_files"]
 
 MAX_BYTES = 1 << 20
 MAX_SIGNATURE = 160
-MAX_MARKER = 200
 POOL_FROM = 1_500_000  # bytes to parse from which starting processes (0.13 s) pays
 MAX_WORKERS = 8
 
@@ -230,7 +239,8 @@ def _query(language: Language) -> _Query:
 
 # --- matches -> tags -----------------------------------------------------------------------------------------
 
-Match = tuple[int, "dict[str, list[tree_sitter.Node]]"]  # number of the pattern, nodes by capture
+Nodes = dict[str, "list[tree_sitter.Node]"]  # by capture
+Match = tuple[int, Nodes]  # number of the pattern, and what it caught
 Span = tuple[int, int]  # start and end byte
 
 
@@ -243,6 +253,16 @@ class _Found:
     node: tree_sitter.Node
     name: tree_sitter.Node
     body: tree_sitter.Node | None
+    shared: bool  # whatever its signature says, others can name it
+
+
+@dataclass(frozen=True, slots=True)
+class _Package:
+    """A package that the file declares: its own name, the end of its block (0 for the file), and whether it holds anything itself."""
+
+    name: str
+    end: int
+    holds: bool
 
 
 @dataclass(slots=True)
@@ -255,7 +275,16 @@ class _Captured:
     bases: dict[int, int] = field(default_factory=dict)
     comments: dict[int, int] = field(default_factory=dict)
     holes: dict[int, tuple[int, bytes]] = field(default_factory=dict)  # in signatures: end, and what to put there
+    enclosed: dict[int, int] = field(default_factory=dict)  # blocks whose names nobody outside of the file has
+    top: set[int] = field(default_factory=set)  # declarations of a script or module
+    exported: set[str] = field(default_factory=set)
+    module: bool = False  # the file imports or exports something
+    assigned: int = 0  # assignments to `exports`
+    ambient: bool = False  # declarations for others, exported without a word
     imports: set[str] = field(default_factory=set)
+    modules: dict[int, tuple[tuple[str, ...], str]] = field(default_factory=dict)  # in other files: outer modules, name
+    paths: dict[int, str] = field(default_factory=dict)  # by end byte: #[path = "..."]
+    packages: dict[int, _Package] = field(default_factory=dict)
 
 
 def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
@@ -269,9 +298,10 @@ def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
         language.name,
         definitions=definitions,
         references=_counts(text, captured.references),
-        imports=tuple(sorted(captured.imports)),
+        imports=_imports(text, captured),
+        packages=_packages(captured),
         bases=_counts(text, captured.bases),
-        markers=_markers(text, captured.comments),
+        markers=markers(text, captured.comments),
     )
 
 
@@ -308,14 +338,15 @@ def _take(
     captured: _Captured,
     pattern: int,
     kind: str,
-    nodes: dict[str, list[tree_sitter.Node]],
+    nodes: Nodes,
 ) -> None:
     if kind and "name" in nodes:
         name = nodes["name"][0]
         known = captured.definitions.get(name.start_byte)
         if known is None or pattern < known.pattern:
             body = nodes["body"][0] if "body" in nodes else None
-            captured.definitions[name.start_byte] = _Found(pattern, kind, nodes[f"definition.{kind}"][0], name, body)
+            node = nodes[f"definition.{kind}"][0]
+            captured.definitions[name.start_byte] = _Found(pattern, kind, node, name, body, "shared" in nodes)
     for node in nodes.get("reference", ()):
         captured.references[node.start_byte] = node.end_byte
     for node in nodes.get("component", ()):
@@ -333,29 +364,124 @@ def _take(
     if _called(text, nodes.get("importer"), language.importers):
         caller = text[nodes["importer"][0].start_byte : nodes["importer"][0].end_byte] if "importer" in nodes else b""
         for node in nodes.get("import", ()):
-            captured.imports.add(_import(text[node.start_byte : node.end_byte], language, caller))
-        for node in nodes.get("import.own", ()):
-            captured.imports.add("self::" + text[node.start_byte : node.end_byte].decode("utf-8", "replace"))
-        captured.imports.discard("")
+            captured.imports.update(spelled(language.name, text[node.start_byte : node.end_byte], caller))
+    for capture in nodes:
+        if capture in _SPECIAL:
+            _SPECIAL[capture](text, captured, nodes)
+
+
+def _text(text: bytes, node: tree_sitter.Node) -> str:
+    return text[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _word(text: bytes, nodes: Nodes, capture: str) -> str:
+    return "".join(_text(text, nodes[capture][0]).split())
+
+
+def _take_imported_name(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    captured.imports.add(f"{_word(text, nodes, 'import.from')}:{_word(text, nodes, 'import.name')}")
+
+
+def _take_own_module(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    outer = (_word(text, nodes, "import.in"),) if "import.in" in nodes else ()
+    name = _word(text, nodes, "import.own").removeprefix("r#")
+    captured.modules[nodes["import.item"][0].start_byte] = (outer, name)
+
+
+def _take_attribute(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    if _word(text, nodes, "key") == "path":
+        captured.paths[nodes["import.attribute"][0].end_byte] = _word(text, nodes, "import.file")
+
+
+_HOLDS_NOTHING = frozenset({"namespace_declaration", "comment", "using_directive"})
+
+
+def _take_package(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    blocks = nodes.get("package.body")
+    holds = blocks is None or any(node.type not in _HOLDS_NOTHING for node in blocks[0].named_children)
+    end = blocks[0].end_byte if blocks else 0
+    captured.packages[nodes["package"][0].start_byte] = _Package(_word(text, nodes, "package"), end, holds)
+
+
+_NAME = re.compile(r"[\w$]+")
+
+
+def _take_exports(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    """What is exported as a value: each name in it may be what others get."""
+    value = nodes["exports"][0]
+    if "assignee" in nodes:
+        if _EXPORTS.search(text, nodes["assignee"][0].start_byte, nodes["assignee"][0].end_byte):
+            captured.assigned += 1
+        elif value.type != "identifier":  # `window.f = f` has `f` for everybody
+            return
+    captured.exported.update(_NAME.findall(_text(text, value)))
+
+
+def _take_scope(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    """Where names are, and which of them are for others."""
+    captured.enclosed.update((node.start_byte, node.end_byte) for node in nodes.get("enclosed", ()))
+    captured.top.update(node.start_byte for node in nodes.get("top", ()))
+    captured.exported.update(_text(text, node) for node in nodes.get("exported", ()))
+    captured.module |= "module" in nodes
+    captured.ambient |= "ambient" in nodes
+
+
+_SPECIAL = {
+    "import.from": _take_imported_name,
+    "import.own": _take_own_module,
+    "import.file": _take_attribute,
+    "package": _take_package,
+    "exports": _take_exports,
+    "enclosed": _take_scope,
+    "top": _take_scope,
+    "exported": _take_scope,
+    "module": _take_scope,
+    "ambient": _take_scope,
+}
 
 
 def _called(text: bytes, callers: list[tree_sitter.Node] | None, allowed: tuple[str, ...]) -> bool:
     return callers is None or text[callers[0].start_byte : callers[0].end_byte].decode("utf-8", "replace") in allowed
 
 
-def _import(raw: bytes, language: Language, caller: bytes) -> str:
-    """An import as it was written, without quotes and without what does not name a module."""
-    name = " ".join(raw.decode("utf-8", "replace").split())
-    if language.name == "rust":
-        name = re.sub(r" as \w+$", "", name.split("{", 1)[0].strip()).replace(" ", "")
-        return name.removesuffix("*").removesuffix("::")
-    if language.name == "php":
-        return name.lstrip("\\/")
-    if language.name == "bash":
-        return name.strip("\"'")
-    if caller == b"require_relative" and not name.startswith("."):
-        return "./" + name
-    return name
+_BETWEEN = re.compile(rb"(?>\s|//[^\n]*\n|/\*.*?\*/|#\[[^\n;]*\])*+", re.DOTALL)
+_FAR = 1_000  # bytes between an attribute and what it is said of
+
+
+def _imports(text: bytes, captured: _Captured) -> tuple[str, ...]:
+    """What is imported, Rust's modules in other files included: #[path] says in which, if it stands right before one."""
+    found = set(captured.imports)
+    ends = sorted(captured.paths)
+    for start, (outer, name) in captured.modules.items():
+        index = bisect_left(ends, start + 1) - 1
+        if index >= 0 and start - ends[index] <= _FAR and _BETWEEN.fullmatch(text, ends[index], start):
+            if not outer:  # in a module in a module, the path starts elsewhere
+                found.add(f"path:{captured.paths[ends[index]]}")
+        else:
+            found.add("::".join(("self", *outer, name)))
+    return tuple(sorted(found))
+
+
+# --- packages ------------------------------------------------------------------------------------------------
+
+
+_LONGEST = 1_000  # characters of a name
+
+
+def _packages(captured: _Captured) -> tuple[str, ...]:
+    """The packages that hold something, by name; a block in a block has the names of both."""
+    found = set()
+    around: list[tuple[int, str]] = []  # (end, name) of the blocks that are open here
+    for start in sorted(captured.packages):
+        package = captured.packages[start]
+        while around and around[-1][0] <= start:
+            around.pop()
+        name = f"{around[-1][1]}.{package.name}" if around else package.name
+        if package.holds and len(name) <= _LONGEST:
+            found.add(name)
+        if package.end:
+            around.append((package.end, name[: _LONGEST + 1]))
+    return tuple(sorted(found))
 
 
 # --- definitions ---------------------------------------------------------------------------------------------
@@ -369,7 +495,8 @@ def _definitions(text: bytes, language: Language, captured: _Captured) -> tuple[
     separator = language.separator.encode()
     holes = sorted([*captured.holes.items(), *((start, (end, b" ")) for start, end in captured.comments.items())])
     starts = [start for start, _ in holes]
-    found: set[tuple[int, str, str, str]] = set()
+    local = _locality(text, language, captured)
+    found: set[tuple[int, str, str, str, bool]] = set()
     hidden = 0
     for start in sorted(captured.definitions):
         item = captured.definitions[start]
@@ -386,8 +513,50 @@ def _definitions(text: bytes, language: Language, captured: _Captured) -> tuple[
         if not name or (exported and item.kind == "constant" and not exported.fullmatch(name)):
             continue
         signature = _signature(text, item.node.start_byte, signature_end, holes, starts)
-        found.add((item.name.start_point[0] + 1, name, item.kind, signature))
-    return tuple(Definition(name, kind, line, signature) for line, name, kind, signature in sorted(found))
+        found.add((item.name.start_point[0] + 1, name, item.kind, signature, local(item, name, signature)))
+    return tuple(Definition(name, kind, line, signature, own) for line, name, kind, signature, own in sorted(found))
+
+
+def _locality(text: bytes, language: Language, captured: _Captured) -> Callable[[_Found, str, str], bool]:
+    """The answer to: is this name, with this signature, of no use in other files? Where that is not sure, it is no."""
+    says_so = re.compile(language.local) if language.local else None
+    if captured.modules:  # Rust: what is private is also there for the modules below, which are in other files
+        says_so = None
+    first, last = _outermost({} if language.header else captured.enclosed)
+    unexported = _is_module(text, captured)
+
+    def local(item: _Found, name: str, signature: str) -> bool:
+        if says_so is not None and not item.shared and says_so.match(f"{item.kind} {signature}"):
+            return True
+        start = item.node.start_byte
+        if unexported and start in captured.top and name not in captured.exported:
+            return True
+        index = bisect_left(first, start + 1) - 1
+        return index >= 0 and start < last[index]
+
+    return local
+
+
+def _outermost(spans: dict[int, int]) -> tuple[list[int], list[int]]:
+    """Starts and ends of the spans that lie in no other one."""
+    first: list[int] = []
+    last: list[int] = []
+    for start in sorted(spans):
+        if not last or start >= last[-1]:
+            first.append(start)
+            last.append(spans[start])
+    return first, last
+
+
+_EXPORTS = re.compile(rb"\bexports\b")
+
+
+def _is_module(text: bytes, captured: _Captured) -> bool:
+    """Whether nothing of a JavaScript or TypeScript file is global, and all that it exports is known by name."""
+    if captured.ambient:
+        return False
+    # Any other mention, as in `Object.assign(exports, ...)`, may export anything.
+    return (captured.module or captured.assigned > 0) and len(_EXPORTS.findall(text)) == captured.assigned
 
 
 def _ends(item: _Found, language: Language) -> Span:
@@ -430,53 +599,7 @@ def _signature(
     line = _AFTER.sub(r"\1", _BEFORE.sub(r"\1", _TRAILING_COMMA.sub(r"\1", line)))
     while line.endswith(("=>", "{", ":", ";", "=", ",", " ")):
         line = line.removesuffix("=>").rstrip("{:;=, ")
-    return _cut(line, MAX_SIGNATURE)
-
-
-def _cut(line: str, limit: int) -> str:
-    return line if len(line) <= limit else line[: limit - 3] + "..."
-
-
-# --- markers -------------------------------------------------------------------------------------------------
-
-_TAG = rb"(FIXME|BUG|HACK|XXX)"
-_ANY_TAG = re.compile(_TAG)
-_LEAD = re.compile(rb"[\s/*#;!<>=|-]*@?")
-_FIRST = re.compile(_TAG + rb"(?![\w./\x80-\xff-])")
-_FURTHER = re.compile(rb"(?<![\w./\x80-\xff-])" + _TAG + rb"(?=[:(])")
-_AUTHOR = re.compile(rb"\([^()]*\)")
-_CLOSING = re.compile(rb"\s*(?:\*+/|-->)\s*$")
-
-
-def _markers(text: bytes, comments: dict[int, int]) -> tuple[Marker, ...]:
-    if not _ANY_TAG.search(text):
-        return ()
-    markers = []
-    position, line = 0, 1
-    for start in sorted(comments):
-        comment = text[start : comments[start]]
-        if not _ANY_TAG.search(comment):
-            continue
-        line += text.count(b"\n", position, start)
-        position = start
-        for offset, content in enumerate(comment.split(b"\n")):
-            found = _marker(content)
-            if found is not None:
-                markers.append(Marker(found[0], line + offset, found[1]))
-    return tuple(sorted(markers, key=lambda marker: (marker.line, marker.tag)))
-
-
-def _marker(line: bytes) -> tuple[str, str] | None:
-    """The tag of a comment's line and what follows it."""
-    lead = _LEAD.match(line)
-    found = _FIRST.match(line, lead.end() if lead else 0) or _FURTHER.search(line)
-    if found is None:
-        return None
-    rest = line[found.end() :]
-    author = _AUTHOR.match(rest)
-    rest = _CLOSING.sub(b"", rest[author.end() :] if author else rest)
-    words = " ".join(rest.decode("utf-8", "replace").split()).lstrip(" :,;.!-\N{EN DASH}\N{EM DASH}")
-    return found[1].decode(), _cut(words, MAX_MARKER)
+    return cut(line, MAX_SIGNATURE)
 
 
 # --- many files ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import importlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LANGUAGES", "Language", "fingerprint", "grammar", "language_of", "query_text", "settle", "versions"]
 
-EXTRACTOR = 1
-"""Part of every cache key: raise it when `extract` makes other tags of the same source."""
-
-_QUERIES = Path(__file__).with_name("queries")
+_HERE = Path(__file__).parent
+_QUERIES = _HERE / "queries"
+_CODE = (  # all of ours that decides what the tags of a given source are
+    _HERE / "extract.py",
+    _HERE / "extract_imports.py",
+    _HERE / "extract_marks.py",
+    _HERE / "languages.py",
+    _HERE.parent / "safety" / "credentials.py",
+    _HERE.parent / "safety" / "secrets.py",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,14 @@ class Language:
     angles: bool = (
         False  # the parser tries `a < b` both as comparison and as type arguments, at a cost that grows with nesting
     )
-    otherwise: str = ""  # name of the language that a file of this row may turn out to be in
+    unsettled: bool = False  # a file of this row may turn out to be in C++
+    header: bool = False  # what is `static` here is in every file that includes this one
+    local: str = ""  # expression for `<kind> <signature>` of what only its own file, or its own class, can name
 
 
 _ECMA = ("require", "import")
+_STATIC = r"(?:function|constant) [^(]*\bstatic\b"
+_PRIVATE = r"\w+ (?:[\w-]+ )*private "
 _UPPER = "[A-Z][A-Z0-9_]+"
 
 _TABLE = (
@@ -62,18 +72,26 @@ _TABLE = (
         constant=_UPPER,
         importers=("source", "."),
     ),
-    Language("c", "tree_sitter_c", ("c.scm",), suffixes=(".c",), local_types=True),
-    Language("c_sharp", "tree_sitter_c_sharp", ("c_sharp.scm",), suffixes=(".cs", ".csx"), angles=True),
+    Language("c", "tree_sitter_c", ("c.scm",), suffixes=(".c",), local_types=True, local=_STATIC),
+    Language(
+        "c_sharp",
+        "tree_sitter_c_sharp",
+        ("c_sharp.scm",),
+        suffixes=(".cs", ".csx"),
+        angles=True,
+        local=r"(?!.*\bprotected )\w+ (?:\w+ )*(?:private |file (?:\w+ )*(?:class|struct|interface|enum|record|delegate)\b)",
+    ),
     Language(
         "cpp",
         "tree_sitter_cpp",
         ("cpp.scm", "c.scm"),
-        suffixes=(".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".ipp", ".inl", ".tpp", ".cu", ".cuh"),
+        suffixes=(".cc", ".cpp", ".cxx", ".c++", ".cu"),
         separator="::",
         local_types=True,
+        local=_STATIC,
     ),
     Language("go", "tree_sitter_go", ("go.scm",), suffixes=(".go",), constant="[A-Z].*"),
-    Language("java", "tree_sitter_java", ("java.scm",), suffixes=(".java",), angles=True),
+    Language("java", "tree_sitter_java", ("java.scm",), suffixes=(".java",), angles=True, local=_PRIVATE),
     Language(
         "javascript",
         "tree_sitter_javascript",
@@ -90,6 +108,7 @@ _TABLE = (
         suffixes=(".php", ".phtml"),
         interpreters=("php",),
         function="language_php",
+        local=_PRIVATE,
     ),
     Language(
         "python",
@@ -111,7 +130,7 @@ _TABLE = (
         mixers=("include", "extend", "prepend"),
         headers=("parameters", "superclass", "name"),
     ),
-    Language("rust", "tree_sitter_rust", ("rust.scm",), suffixes=(".rs",)),
+    Language("rust", "tree_sitter_rust", ("rust.scm",), suffixes=(".rs",), local=r"(?!macro )\w+ (?!pub\b)"),
     Language(
         "tsx",
         "tree_sitter_typescript",
@@ -119,6 +138,7 @@ _TABLE = (
         suffixes=(".tsx",),
         function="language_tsx",
         importers=_ECMA,
+        local=_PRIVATE,
     ),
     Language(
         "typescript",
@@ -128,11 +148,17 @@ _TABLE = (
         interpreters=("deno", "bun", "ts-node", "tsx"),
         function="language_typescript",
         importers=_ECMA,
+        local=_PRIVATE,
     ),
     # Grammars of the extra `languages`: where one is not installed, its files are named in the coverage and not parsed.
     Language("kotlin", "tree_sitter_kotlin", ("kotlin.scm",), suffixes=(".kt", ".kts"), angles=True),
     Language(
-        "lua", "tree_sitter_lua", ("lua.scm",), suffixes=(".lua",), interpreters=("lua", "luajit"), importers=("require",)
+        "lua",
+        "tree_sitter_lua",
+        ("lua.scm",),
+        suffixes=(".lua",),
+        interpreters=("lua", "luajit"),
+        importers=("require",),
     ),
     Language("scala", "tree_sitter_scala", ("scala.scm",), suffixes=(".scala", ".sc")),
     Language("swift", "tree_sitter_swift", ("swift.scm",), suffixes=(".swift",), interpreters=("swift",)),
@@ -141,10 +167,18 @@ _TABLE = (
 
 LANGUAGES: dict[str, Language] = {language.name: language for language in _TABLE}
 
-# A row of its own, because only the text tells what a header is in, and the path must do until the text is read.
-_HEADER = Language("c", "tree_sitter_c", ("c.scm",), suffixes=(".h",), local_types=True, otherwise="cpp")
+# Rows of their own, because a header's names are everybody's; and only the text tells whether a `.h` is C or C++, so that the path
+# must do until the text is read.
+_C_HEADER = replace(LANGUAGES["c"], suffixes=(), header=True, local="")
+_CPP_HEADER = replace(
+    LANGUAGES["cpp"],
+    suffixes=(".hh", ".hpp", ".hxx", ".h++", ".ipp", ".inl", ".tpp", ".cuh"),
+    header=True,
+    local="",
+)
+_HEADER = replace(_C_HEADER, suffixes=(".h",), unsettled=True)
 
-_BY_SUFFIX = {suffix: language for language in (*_TABLE, _HEADER) for suffix in language.suffixes}
+_BY_SUFFIX = {suffix: language for language in (*_TABLE, _CPP_HEADER, _HEADER) for suffix in language.suffixes}
 _BY_FILENAME = {name: language for language in _TABLE for name in language.filenames}
 _BY_INTERPRETER = {name: language for language in _TABLE for name in language.interpreters}
 
@@ -196,24 +230,26 @@ _CPP = re.compile(
 
 def settle(language: Language, source: bytes) -> Language:
     """The language that `source` is in, for a row that leaves it open: a `.h` is C unless its text clearly is C++."""
-    if not language.otherwise:
+    if not language.unsettled:
         return language
-    other = LANGUAGES[language.otherwise]
     text = _GUARDED.sub(b"", _COMMENTS.sub(b" ", source))
-    return other if _CPP.search(text) else LANGUAGES[language.name]
+    return _CPP_HEADER if _CPP.search(text) else _C_HEADER
 
 
 # --- grammars ------------------------------------------------------------------------------------------------
 
 
-@functools.cache
 def grammar(language: Language) -> tree_sitter.Language | None:
     """The parser's tables, or None where the grammar's package is not installed or too old or new for tree-sitter."""
+    return _tables(language.module, language.function)
+
+
+@functools.cache
+def _tables(module: str, function: str) -> tree_sitter.Language | None:
     import tree_sitter
 
     try:
-        module = importlib.import_module(language.module)
-        return tree_sitter.Language(getattr(module, language.function)())
+        return tree_sitter.Language(getattr(importlib.import_module(module), function)())
     except (ImportError, AttributeError, ValueError):
         return None
 
@@ -227,11 +263,22 @@ def query_text(language: Language) -> str:
 @functools.cache
 def versions(language: Language) -> str:
     """All that decides which tags come out of a given source, as a short text; part of a cache key."""
+    if language.unsettled:
+        return f"{versions(_C_HEADER)} or {versions(_CPP_HEADER)}"
     package = language.module.replace("_", "-")
     digest = hashlib.sha256(query_text(language).encode()).hexdigest()[:16]
+    name = f"{language.name} header" if language.header else language.name
     runtime = f"tree-sitter-{_version('tree-sitter')}"
-    own = f"{language.name} {package}-{_version(package)} {runtime} sha256:{digest} extractor-{EXTRACTOR}"
-    return f"{own} or {versions(LANGUAGES[language.otherwise])}" if language.otherwise else own
+    return f"{name} {package}-{_version(package)} {runtime} sha256:{digest} {_extractor()}"
+
+
+@functools.cache
+def _extractor() -> str:
+    """The version of our own code. A number raised by hand would be forgotten; at worst, a changed comment costs one more parse."""
+    digest = hashlib.sha256()
+    for path in _CODE:
+        digest.update(path.read_bytes())
+    return f"extractor-{digest.hexdigest()[:16]}"
 
 
 @functools.cache
@@ -247,5 +294,5 @@ def _version(package: str) -> str:
 @functools.cache
 def fingerprint() -> str:
     """SHA-256 over `versions` of every language: equal when every source gives the same tags as before."""
-    text = "\n".join(versions(language) for language in (*_TABLE, _HEADER))
+    text = "\n".join(versions(language) for language in (*_TABLE, _CPP_HEADER, _HEADER))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from carbon_mind.repo.classify import Attributes, Kind, kind_of, parse_attributes
+from carbon_mind.repo.classify import Attributes, Kind, kind_of, kinds_of, parse_attributes
 from carbon_mind.values import RepoPath
 from tests.conftest import Repository
 
@@ -18,19 +18,23 @@ TABLE: dict[Kind, str] = {
         src/main.rs src/testing.py src/flask/testing.py contest.py latest/x.go src/latest.go src/distribution.c vendor.py attest.c
         src/vendors.ts protest/march.py src/greatest.js inspect/spec.go src/exampled.py docsgen/main.go lib/generated.py dist.py
         pkg/pods/pod.go fastest.rs src/Contest.java src/Manifest.java lib/specification.rb Testament.java sample.py examples.py
-        src/minimum.js bundle.py src/benchmark.rs src/test_.d/x.py app/external.py
+        src/minimum.js bundle.py src/benchmark.rs src/test_.d/x.py app/external.py src/testing/x.py deps/lua/lua.c external/x.c
+        src/redis-benchmark.c src/Contest/x.cs packages/runtime-test/src/index.ts src/latests/x.py sample/core.py
     """,
     "test": """
         tests/test_core.py test/x.js src/test.ts src/tests.rs src/core_test.go src/core.test.ts src/core.spec.tsx a/__tests__/x.js
         spec/models/user_spec.rb conftest.py a/conftest.py test_x.py src/FooTest.java src/FooTests.cs TestFoo.java e2e/x.ts
         pkg/testdata/x.go fixtures/a.py benches/b.rs benchmarks/b.py src/foo-test.js TESTS/x.py vendor_test.go lib/Test.php
-        dist_test.go src/Http2Test.kt docs/test_docs.py
+        dist_test.go src/Http2Test.kt docs/test_docs.py testing/x.go util/testutil/x.go tsdb/testutil.go tsdb/dir_testutil.go fuzz/a.rs
+        fuzzing/corpus.go bench/x.js types/ref.test-d.ts x.bench.ts App.Tests/Deep/x.cs App.UnitTests/x.cs src/integrationTest/java/A.java
+        integration-tests/x.py system_test/x.py App.Benchmarks/P.cs
     """,
-    "example": "examples/a.py example/src/x.go demo/x.ts a/samples/x.c playground/x.vue tutorials/one.py",
+    "example": "examples/a.py example/src/x.go demo/x.ts a/samples/x.c playground/x.vue tutorials/one.py"
+    " sfc-playground/src/x.ts",
     "docs": "docs/conf.py doc/x.c documentation/x.js website/index.ts a/docs/x.py",
     "vendored": """
-        vendor/a.go deps/lua/lua.c a/third_party/x.cc third-party/x.cc thirdparty/x.c 3rdparty/x.c node_modules/a/index.js
-        pip/_vendor/x.py external/x.c ios/Pods/x.m vendor/tests/x.go
+        vendor/a.go a/third_party/x.cc third-party/x.cc thirdparty/x.c 3rdparty/x.c node_modules/a/index.js
+        pip/_vendor/x.py ios/Pods/x.m vendor/tests/x.go
     """,
     "generated": """
         a.pb.go a.pb.cc a_pb2.py a_pb2_grpc.py a_pb2.pyi x.g.dart x.generated.ts Form.Designer.cs jquery.min.js x.bundle.js
@@ -43,6 +47,26 @@ TABLE: dict[Kind, str] = {
 @pytest.mark.parametrize(("path", "kind"), [(path, kind) for kind, names in TABLE.items() for path in names.split()])
 def test_kind_by_name(path: str, kind: Kind) -> None:
     assert kind_of(RepoPath(path)) == kind
+
+
+def test_a_name_that_may_be_ours_needs_a_licence_below() -> None:
+    paths = """
+        deps/README.md deps/lua/COPYRIGHT deps/lua/src/lua.c deps/mine.c src/deps/resolve.py src/deps/LICENSE
+        lib/external/one/LICENSE.txt lib/external/two/x.c external/app/x.c src/external/x.c
+    """
+    kinds = kinds_of(RepoPath(path) for path in paths.split())
+    assert sorted(path for path, kind in kinds.items() if kind == "vendored") == [
+        "deps/README.md",
+        "deps/lua/COPYRIGHT",
+        "deps/lua/src/lua.c",
+        "deps/mine.c",
+        "lib/external/one/LICENSE.txt",
+        "lib/external/two/x.c",
+    ]
+    ours = parse_attributes("deps/** -linguist-vendored")
+    assert (
+        kinds_of([RepoPath("deps/lua/LICENSE"), RepoPath("deps/lua/x.c")], ours)[RepoPath("deps/lua/x.c")] == "source"
+    )
 
 
 def test_a_newline_in_a_name_hides_nothing() -> None:

@@ -17,14 +17,20 @@ from carbon_mind.values import Tags
 GOLDEN = Path(__file__).parents[1] / "golden" / "extract"
 
 
+def row_of(fact: object) -> object:
+    """A fact as a list, the flag `local` as a word where it is set."""
+    if not isinstance(fact, dict):
+        return fact
+    values = [value for key, value in fact.items() if key != "local"]
+    return [*values, "local"] if fact.get("local") else values
+
+
 def shown(tags: Tags) -> str:
     """One fact a line, so that a difference reads as one."""
     facts = asdict(tags)
     lines = ["{", f' "language": {json.dumps(facts["language"])},', f' "degraded": {json.dumps(facts["degraded"])},']
-    for name in ("definitions", "references", "imports", "bases", "markers"):
-        rows = [
-            json.dumps(list(row.values()) if isinstance(row, dict) else row, ensure_ascii=False) for row in facts[name]
-        ]
+    for name in ("definitions", "references", "imports", "packages", "bases", "markers"):
+        rows = [json.dumps(row_of(row), ensure_ascii=False) for row in facts[name]]
         lines.append(f' "{name}": [' + "".join(f"\n  {row}," for row in rows).rstrip(",") + "\n ],")
     return "\n".join(lines).rstrip(",") + "\n}\n"
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from carbon_mind.repo.classify import Kind
+from carbon_mind.repo.facts.context import Context
+from carbon_mind.repo.imports import resolve
 from carbon_mind.repo.rank import MAX_HOMES, entry_files, rank
 from carbon_mind.values import Definition, RankedFile, RepoPath, Tags
 
@@ -22,9 +24,11 @@ def tags(language: str, defines: str = "", uses: dict[str, int] | None = None, i
 def ranked(
     files: dict[str, Tags], kinds: dict[str, Kind] | None = None, entries: tuple[str, ...] = ()
 ) -> dict[str, RankedFile]:
+    known = {RepoPath(path): found for path, found in files.items()}
     result = rank(
-        {RepoPath(path): found for path, found in files.items()},
+        known,
         {RepoPath(path): kind for path, kind in (kinds or {}).items()},
+        resolve(known, Context(list(known), lambda path: None)),
         [RepoPath(path) for path in entries],
     )
     assert sum(file.score for file in result) == pytest.approx(1.0) or not files
@@ -97,70 +101,27 @@ def test_languages_do_not_mix() -> None:
         {"a.py": tags("python", "engine"), "b.go": tags("go", "", {"engine": 3}), "c.ts": tags("typescript", "engine")}
     )
     assert found["a.py"].used_by == found["c.ts"].used_by == 0
-    family = ranked({"a.js": tags("javascript", "engine"), "b.tsx": tags("tsx", "", {"engine": 3})})
+    family = ranked({"a.js": tags("javascript", "engine"), "b.tsx": tags("tsx", "", {"engine": 3}, ("./a",))})
     assert family["a.js"].used_by == 1
-
-
-IMPORTS = [
-    ("c", "src/a.c", '"b.h"', "src/b.h"),
-    ("c", "src/a.c", '"../lib/b.h"', "lib/b.h"),
-    ("cpp", "app/a.cc", "<b.h>", "include/b.h"),
-    ("cpp", "app/a.cc", "b.h", "src/b.h"),
-    ("javascript", "src/a.js", "./b", "src/b.js"),
-    ("typescript", "src/a.ts", "./b.js", "src/b.ts"),
-    ("typescript", "src/a.ts", "../lib", "lib/index.ts"),
-    ("tsx", "src/a.tsx", "./b", "src/b.tsx"),
-    ("python", "src/pkg/a.py", ".b", "src/pkg/b.py"),
-    ("python", "src/pkg/a.py", "..other.b", "src/other/b.py"),
-    ("python", "src/pkg/a.py", ".sub", "src/pkg/sub/__init__.py"),
-    ("python", "src/pkg/a.py", "pkg.sub.b", "src/pkg/sub/b.py"),
-    ("python", "tools/a.py", "helper", "tools/helper.py"),
-]
-
-
-@pytest.mark.parametrize(("language", "source", "text", "target"), IMPORTS)
-def test_imports_resolve(language: str, source: str, text: str, target: str) -> None:
-    packages = {path: tags("python") for path in ("src/pkg/__init__.py", "src/pkg/sub/__init__.py") if path != target}
-    found = ranked({**packages, source: tags(language, imports=(text,)), target: tags(language)})
-    assert found[target].used_by == 1
-    assert found[source].depends_on == (target,)
-    assert found[target].depends_on == ()
-
-
-@pytest.mark.parametrize(
-    ("language", "source", "text", "other"),
-    [
-        ("python", "src/pkg/a.py", "json", "src/pkg/json.py"),  # the standard library's, not the package's own
-        ("python", "src/pkg/a.py", "typing", "src/pkg/sub/typing.py"),
-        ("python", "src/pkg/a.py", "....x", "x/y.py"),
-        ("javascript", "a.js", "b", "b.js"),  # a package of that name
-        ("javascript", "a.js", "../../b", "b.js"),
-        ("c", "src/a.c", "../../../b.h", "b.h"),
-        ("go", "a.go", "./b", "b"),
-    ],
-)
-def test_imports_of_something_else_do_not(language: str, source: str, text: str, other: str) -> None:
-    packages = {path: tags("python") for path in ("src/pkg/__init__.py", "src/pkg/sub/__init__.py")}
-    found = ranked({**packages, source: tags(language, imports=(text,)), other: tags(language)})
-    assert found[other].used_by == 0
-    assert found[source].depends_on == ()
+    assert family["a.js"].top_symbols[0][1] == 3
 
 
 def test_nothing_to_rank() -> None:
-    assert rank({}, {}) == ()
+    assert rank({}, {}, {}) == ()
 
 
 def test_the_order_of_the_input_does_not_matter() -> None:
-    expected = rank({RepoPath(path): PROJECT[path] for path in PROJECT}, {RepoPath("tests/test_core.py"): "test"})
+    expected = list(ranked(PROJECT, KINDS).values())
     for seed in range(5):
         names = list(PROJECT)
         random.Random(seed).shuffle(names)
-        shuffled = {RepoPath(path): PROJECT[path] for path in names}
-        assert rank(shuffled, {RepoPath("tests/test_core.py"): "test"}) == expected
+        assert list(ranked({path: PROJECT[path] for path in names}, KINDS).values()) == expected
 
 
 def test_the_hash_seed_does_not_matter() -> None:
     code = """
+from carbon_mind.repo.facts.context import Context
+from carbon_mind.repo.imports import resolve
 from carbon_mind.repo.rank import rank, entry_files
 from carbon_mind.values import Definition, Tags
 names = [f"name{i}" for i in range(40)]
@@ -169,7 +130,9 @@ files = {
                               tuple((names[j], j + 1) for j in range(i % 5, 40, 3)), (f"d{i % 3}.f{(i * 5) % 30}",))
     for i in range(30)
 }
-print([(f.path, f.score.hex(), f.used_by, f.top_symbols) for f in rank(files, {"d0/f3.py": "test"}, {"d1/f1.py", "d2/f2.py"})])
+resolved = resolve(files, Context(list(files), {}.get))
+found = rank(files, {"d0/f3.py": "test"}, resolved, {"d1/f1.py", "d2/f2.py"})
+print([(f.path, f.score.hex(), f.used_by, f.top_symbols, f.depends_on, f.imported_by) for f in found])
 """
     outputs = {
         subprocess.run(
@@ -192,7 +155,7 @@ def test_entry_points_are_mapped_to_their_files() -> None:
 
 def test_in_python_a_name_that_is_not_imported_is_somebody_elses() -> None:
     files = {
-        "pkg/__init__.py": tags("python"),
+        "pkg/__init__.py": tags("python", imports=(".", ".:text")),
         "pkg/text.py": tags("python", "shorten"),
         "other.py": tags("python", "shorten"),
         "direct.py": tags("python", "", {"shorten": 2}, ("pkg.text",)),
@@ -200,6 +163,119 @@ def test_in_python_a_name_that_is_not_imported_is_somebody_elses() -> None:
         "method.py": tags("python", "", {"shorten": 50}),
     }
     found = ranked(files)
-    assert found["pkg/text.py"].used_by == 1 + 1
+    assert found["pkg/text.py"].used_by == 1 + 2
+    assert found["pkg/text.py"].imported_by == 2  # by the package and by direct.py
     assert [count for _, count in found["pkg/text.py"].top_symbols] == [5]
     assert (found["other.py"].used_by, found["other.py"].top_symbols) == (0, ())
+
+
+def defined(language: str, *definitions: Definition, **rest: object) -> Tags:
+    return Tags(language, definitions, **rest)  # type: ignore[arg-type]
+
+
+def test_imports_are_counted_and_told_from_uses() -> None:
+    files = {
+        "a.ts": tags("typescript", "alpha"),
+        "index.ts": tags("typescript", imports=("./a",)),
+        "user.ts": tags("typescript", "", {"alpha": 2}, (".",)),
+        "other.ts": tags("typescript", "", {}, ("./a",)),
+        "a.test.ts": tags("typescript", "", {"alpha": 7}, ("./a",)),
+    }
+    found = ranked(files, {"a.test.ts": "test"})
+    assert (found["a.ts"].used_by, found["a.ts"].imported_by) == (3, 2)
+    assert [count for _, count in found["a.ts"].top_symbols] == [2]
+    assert (found["index.ts"].used_by, found["index.ts"].imported_by) == (1, 1)
+    assert found["user.ts"].depends_on == ("a.ts", "index.ts")
+    assert found["a.test.ts"].depends_on == ("a.ts",)
+
+
+def test_what_only_its_own_file_can_name_is_not_used_from_elsewhere() -> None:
+    private = Definition("mstime", "function", 1, "static long long mstime(void)", local=True)
+    public = Definition("mstime", "function", 9, "long long mstime(void)")
+    files = {
+        "clock.h": tags("c"),
+        "cli.c": defined("c", private, imports=("clock.h",)),
+        "server.c": defined("c", public, imports=("clock.h",)),
+        "user.c": tags("c", "", {"mstime": 4}, ("clock.h",)),
+    }
+    found = ranked(files)
+    assert (found["cli.c"].used_by, found["cli.c"].top_symbols) == (0, ())
+    assert found["server.c"].top_symbols == ((public, 4),)
+    del files["server.c"]
+    assert ranked(files)["cli.c"].top_symbols == ()
+
+
+def test_a_name_that_two_visible_files_define_counts_for_neither() -> None:
+    files = {
+        "pkg/unix.go": tags("go", "Open"),
+        "pkg/windows.go": tags("go", "Open OnlyHere"),
+        "pkg/user.go": tags("go", "", {"Open": 5, "OnlyHere": 1}),
+        "far/user.go": tags("go", "", {"OnlyHere": 9}),
+    }
+    found = ranked(files)
+    assert (found["pkg/unix.go"].used_by, found["pkg/unix.go"].top_symbols) == (0, ())
+    assert [count for _, count in found["pkg/windows.go"].top_symbols] == [1]
+    assert found["pkg/windows.go"].used_by == 1
+    assert found["pkg/user.go"].depends_on == ("pkg/windows.go",)
+
+
+def test_a_method_counts_where_its_type_is_named_and_no_other_has_it() -> None:
+    walker = Definition("Walker", "class", 1, "class Walker")
+    method = Definition("walk_deep", "method", 2, "def walk_deep(self)")
+    plain = Definition("travel", "method", 3, "def travel(self)")
+    files = {
+        "a.rb": defined("ruby", walker, method, plain),
+        "with_type.rb": tags("ruby", "", {"Walker": 1, "walk_deep": 3, "travel": 8}),
+        "without.rb": tags("ruby", "", {"walk_deep": 5}),
+    }
+    found = ranked(files)["a.rb"]
+    assert found.top_symbols == ((walker, 1), (method, 3))  # types lead; one plain word says nothing
+    assert found.used_by == 1
+    files["b.rb"] = defined("ruby", method)
+    assert ranked(files)["a.rb"].top_symbols == ((walker, 1),)
+
+
+def test_a_constructor_is_its_type() -> None:
+    shelf = Definition("Shelf", "class", 1, "class Shelf")
+    made = Definition("Shelf", "method", 2, "Shelf()")
+    files = {"p/Shelf.java": defined("java", shelf, made), "p/User.java": tags("java", "User", {"Shelf": 2})}
+    assert ranked(files)["p/Shelf.java"].top_symbols == ((shelf, 2),)
+
+
+def test_nothing_points_at_what_is_not_the_projects_own_code() -> None:
+    files = {
+        "tests/tools.py": tags("python", "make_app"),
+        "gen.py": Tags("python", degraded="generated"),
+        "lonely.py": tags("python", "unused"),
+        **{f"tests/t{i}.py": tags("python", "", {"make_app": 9}, ("tools", "gen")) for i in range(9)},
+        "app.py": tags("python", "", {}, ("gen",)),
+    }
+    kinds: dict[str, Kind] = {path: "test" for path in files if path.startswith("tests/")}
+    found = ranked(files, kinds)
+    assert list(found)[:2] == ["app.py", "lonely.py"]
+    assert found["tests/tools.py"].used_by == 0
+    assert found["tests/t1.py"].depends_on == ("gen.py", "tests/tools.py")
+
+
+def test_the_one_file_that_a_central_file_uses_is_not_as_central() -> None:
+    users = {f"u{i}.py": tags("python", "", {"engine": 9}, ("core",)) for i in range(6)}
+    files = {
+        **users,
+        "core.py": tags("python", "engine", {"detail": 1}, ("leaf",)),
+        "leaf.py": tags("python", "detail"),
+    }
+    found = ranked(files)
+    assert found["core.py"].score > 1.5 * found["leaf.py"].score
+
+
+def test_an_entry_point_that_does_nothing_and_one_of_a_test_are_no_start() -> None:
+    files = {
+        "index.js": tags("javascript", imports=("./dist/index.js",)),
+        "main.js": tags("javascript", "", {"start_all": 1}, ("./lib",)),
+        "lib.js": tags("javascript", "start_all"),
+        "test/app.js": tags("javascript", "boot"),
+    }
+    found = ranked(files, {"test/app.js": "test"}, entries=("index.js", "main.js", "test/app.js"))
+    assert found["main.js"].score > found["index.js"].score
+    assert list(found)[-1] == "test/app.js"
+    assert [file.entry for file in found.values()].count(True) == 3

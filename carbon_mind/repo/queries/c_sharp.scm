@@ -61,6 +61,10 @@
 
 ; --- imports; an alias gives what it stands for
 (using_directive !name [(identifier) (qualified_name)] @import)
-(using_directive name: (identifier) [(qualified_name) (generic_name)] @import)
+(using_directive name: (identifier) [(identifier) (qualified_name) (generic_name)] @import .)
+
+; --- packages
+(namespace_declaration name: (_) @package body: (_) @package.body)
+(file_scoped_namespace_declaration name: (_) @package)
 
 (comment) @comment

@@ -35,6 +35,9 @@
 ] default_value: (_) @body) @definition.method
 (declaration (type_qualifier) declarator: (init_declarator declarator: (identifier) @name value: (_) @body)) @definition.constant
 
+; --- scope
+(namespace_definition !name body: (_) @enclosed)
+
 ; --- signatures
 (optional_parameter_declaration default_value: (_) @default)
 (optional_type_parameter_declaration default_type: (_) @default)

@@ -36,4 +36,7 @@
 (import_spec path: (interpreted_string_literal (interpreted_string_literal_content) @import))
 (import_spec path: (raw_string_literal (raw_string_literal_content) @import))
 
+; --- packages
+(package_clause (package_identifier) @package)
+
 (comment) @comment

@@ -49,8 +49,11 @@
 ; in upper case, because the parts of a qualified name are type identifiers too
 (type_identifier) @component
 
-; --- imports: `a.b.*` is the package a.b
-(import_declaration [(identifier) (scoped_identifier)] @import)
+; --- imports
+(import_declaration) @import
+
+; --- packages
+(package_declaration [(identifier) (scoped_identifier)] @package)
 
 (line_comment) @comment
 (block_comment) @comment

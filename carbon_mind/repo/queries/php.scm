@@ -40,13 +40,13 @@
 (attribute (qualified_name (name) @reference .))
 
 ; --- imports
-(namespace_use_declaration (namespace_use_clause . [(name) (qualified_name)] @import))
-(namespace_use_declaration (namespace_name) @import body: (namespace_use_group))
-(require_expression [(string (string_content) @import) (binary_expression right: (string (string_content) @import))])
-(require_once_expression [(string (string_content) @import) (binary_expression right: (string (string_content) @import))])
-(include_expression [(string (string_content) @import) (binary_expression right: (string (string_content) @import))])
-(include_once_expression [(string (string_content) @import) (binary_expression right: (string (string_content) @import))])
-(require_once_expression (parenthesized_expression [(string (string_content) @import) (binary_expression right: (string (string_content) @import))]))
-(include_once_expression (parenthesized_expression [(string (string_content) @import) (binary_expression right: (string (string_content) @import))]))
+(namespace_use_declaration) @import
+(require_expression (_) @import)
+(require_once_expression (_) @import)
+(include_expression (_) @import)
+(include_once_expression (_) @import)
+
+; --- packages
+(namespace_definition name: (namespace_name) @package)
 
 (comment) @comment

@@ -7,9 +7,10 @@
 (trait_item name: (type_identifier) @name) @definition.trait
 (source_file (type_item name: (type_identifier) @name) @definition.type)
 (type_item (visibility_modifier) name: (type_identifier) @name) @definition.type
+(impl_item trait: (_) body: (declaration_list (function_item name: (identifier) @name) @definition.method @shared))
 (impl_item body: (declaration_list (function_item name: (identifier) @name) @definition.method))
-(trait_item body: (declaration_list (function_item name: (identifier) @name) @definition.method))
-(trait_item body: (declaration_list (function_signature_item name: (identifier) @name) @definition.method))
+(trait_item body: (declaration_list (function_item name: (identifier) @name) @definition.method @shared))
+(trait_item body: (declaration_list (function_signature_item name: (identifier) @name) @definition.method @shared))
 (function_item name: (identifier) @name) @definition.function
 (macro_definition name: (identifier) @name . (macro_rule) @body) @definition.macro
 (mod_item name: (identifier) @name body: (_)) @definition.module
@@ -51,11 +52,15 @@
 (token_tree (identifier) @reference . (token_tree "("))
 (type_identifier) @reference
 
-; --- imports: `use` up to the first brace; `mod x;` names the file self::x
-(use_declaration argument: [(identifier) (scoped_identifier) (scoped_use_list) (use_as_clause) (use_wildcard)] @import)
-(use_declaration argument: (use_list [(identifier) (scoped_identifier) (scoped_use_list) (use_as_clause) (use_wildcard)] @import))
+; --- imports: `mod x;` names another file, and one attribute which
+(use_declaration argument: (_) @import)
 (extern_crate_declaration name: (identifier) @import)
-(mod_item !body name: (identifier) @import.own)
+(source_file (mod_item !body name: (identifier) @import.own) @import.item)
+(source_file (mod_item name: (identifier) @import.in body: (declaration_list (mod_item !body name: (identifier) @import.own) @import.item)))
+(attribute_item (attribute (identifier) @key value: [
+  (string_literal (string_content) @import.file)
+  (raw_string_literal (string_content) @import.file)
+])) @import.attribute
 
 (line_comment) @comment
 (block_comment) @comment

@@ -20,7 +20,7 @@ TOP_LEVEL = "."
 
 MIN_SHARE = 5  # a place with less than a fifth of a component's tests is not where one looks
 
-_BENCHMARK = re.compile(r"(^|/)bench(es|marks?)?/", re.I)
+_BENCHMARK = re.compile(r"(^|/)(bench(es|marks?)?|fuzz)/", re.I)
 _INLINE = frozenset({"test", "tests"})  # `mod tests` of a Rust file
 
 
@@ -97,7 +97,7 @@ def _tests(
                 continue
             home = leaned[0]
         beside = folder in folders
-        places[home][f"beside the code, {naming(path)}" if beside else _outermost(folder, home)] += 1
+        places[home][f"beside the code {naming(path)}".rstrip() if beside else _outermost(folder, home)] += 1
     for name, paths in members.items():
         inline = sum(
             any(d.kind == "module" and d.name in _INLINE for d in evidence.tags[path].definitions) for path in paths

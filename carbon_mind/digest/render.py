@@ -73,7 +73,10 @@ def _module(module: Module) -> str:
     where = f"{module.path}/" if module.path != "." else "(top level)"
     parts = [f"{where}: {module.files} {'/'.join(module.languages)} file{'s' * (module.files != 1)}"]
     if module.depends_on:
-        parts.append(f"uses {', '.join(module.depends_on)}")
+        # A neighbour is called by its name alone: `packages/` said once is enough.
+        parent = module.path.rpartition("/")[0]
+        beside = [name.removeprefix(f"{parent}/") if parent else name for name in module.depends_on]
+        parts.append(f"uses {', '.join(beside)}")
     if module.tests:
         parts.append(f"tests: {', '.join(module.tests)}")
     return "; ".join(parts)

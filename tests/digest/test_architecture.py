@@ -79,7 +79,7 @@ def test_tests_beside_the_code_and_inside_of_it() -> None:
         RepoPath("b/lib.rs"): Tags("rust", (Definition("tests", "module", 9, "mod tests"),)),
     }
     assert {part.path: part.tests for part in modules(evidence(tags))} == {
-        "a": ("beside the code, *_test.go",),
+        "a": ("beside the code *_test.go",),
         "b": ("inline `mod tests`",),
     }
 

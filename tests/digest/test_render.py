@@ -95,6 +95,7 @@ def test_markdown_of_each_kind_of_entry() -> None:
         architecture=(
             Module(".", 1, ("c",), tests=("own t/",)),
             Module("src", 2, ("c", "python"), ("lib", "."), ("tests/", "inline")),
+            Module("pkg/a", 3, ("go",), ("pkg/b", "cmd/pkg/c")),
         ),
         critical_files=(CriticalFile(RepoPath("a.c"), "used by 2 files", ("1: int a(void)", "9: int b(void)")),),
     )
@@ -113,6 +114,7 @@ def test_markdown_of_each_kind_of_entry() -> None:
         "## Architecture",
         "- (top level): 1 c file; tests: own t/",
         "- src/: 2 c/python files; uses lib, .; tests: tests/, inline",
+        "- pkg/a/: 3 go files; uses b, cmd/pkg/c",
         "",
         "## Critical files (below each: line, signature)",
         "- a.c (used by 2 files)",

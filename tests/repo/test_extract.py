@@ -30,7 +30,7 @@ def names(tags: Tags) -> list[str]:
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(noise=st.binary(max_size=300), position=st.integers(0, 2000), remove=st.integers(0, 400))
 def test_any_bytes_have_tags_that_are_sorted_and_repeatable(
     name: str, noise: bytes, position: int, remove: int

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING
 
 from carbon_mind.machine import usable_cores
 from carbon_mind.repo.extract_imports import spelled
-from carbon_mind.repo.extract_marks import cut, markers
+from carbon_mind.repo.extract_marks import cut, generated, markers
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
 from carbon_mind.safety.files import TooLarge, read_regular
 from carbon_mind.safety.secrets import redact
@@ -85,7 +85,7 @@ _QUESTIONS_PER_BYTE = 0.15
 def extract(source: bytes, language: Language) -> Tags:
     """The tags of one file's bytes. Raises nothing; what it cannot read gives tags without symbols and a `degraded`:
 
-    "no grammar", "too large", "not text", "minified", "too deep", "parse timeout".
+    "no grammar", "too large", "not text", "generated", "minified", "too deep", "parse timeout".
     """
     language = settle(language, source)
     if grammar(language) is None:
@@ -95,6 +95,8 @@ def extract(source: bytes, language: Language) -> Tags:
     text = _as_utf8(source)
     if text is None:
         return Tags(language.name, degraded="not text")
+    if generated(text, language.name):
+        return Tags(language.name, degraded="generated")
     if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count(b"\n") + 1):
         return Tags(language.name, degraded="minified")
     if language.name == "python":

@@ -218,7 +218,7 @@ def _plan(seen: Scan, kinds: dict[RepoPath, Kind], read: Read) -> tuple[list[Job
         elif language is None:
             without["." + name.rsplit(".", 1)[1] if "." in name.lstrip(".") else "(no suffix)"] += 1
         else:
-            jobs.append((file, language))
+            jobs.append((file, language if kinds[file.path] == "source" else languages.outlined(language)))
     return jobs, skipped, without
 
 
@@ -228,13 +228,14 @@ def _tags(
     """Tags of every job, from the cache or parsed now, and how many were parsed."""
     from carbon_mind.repo.cache import TagCache
     from carbon_mind.repo.cache import key as tag_key
-    from carbon_mind.repo.extract import extract_files
+    from carbon_mind.repo.workers import extract_files
 
     keys = {file.path: tag_key(file.blob, languages.versions(language)) for file, language in jobs}
     with TagCache(folder.tag_cache) as cache:
         known = {} if full else cache.get(keys.values())
         tags = {file.path: known[keys[file.path]] for file, _ in jobs if keys[file.path] in known}
         todo = [(file, language) for file, language in jobs if file.path not in tags]
+        todo.sort(key=lambda job: job[1].name)
         fresh: dict[str, Tags] = {}
         for file, found in extract_files(root, todo, progress=report.progress("parsing") if todo else None):
             tags[file.path] = found

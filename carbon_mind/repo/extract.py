@@ -1,4 +1,4 @@
-"""Source to tags: one parse and one query per file, in one process or in several.
+"""Source to tags: one parse and one query per file.
 
 A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. What the capture names mean:
 
@@ -24,41 +24,29 @@ Whatever the bytes, `extract` answers, and always with the same tags: its limits
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
-import sys
-import threading
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 from typing import TYPE_CHECKING
 
-from carbon_mind.machine import usable_cores
 from carbon_mind.repo.extract_imports import spelled
 from carbon_mind.repo.extract_marks import cut, generated, markers
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
-from carbon_mind.safety.files import TooLarge, read_regular
+from carbon_mind.repo.outline import head, may_switch_off
 from carbon_mind.safety.secrets import redact
 from carbon_mind.values import Definition, Tags
 
 if TYPE_CHECKING:
-    import multiprocessing.context
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Sequence
 
     import tree_sitter
 
-    from carbon_mind.values import SourceFile
-
-__all__ = ["MAX_BYTES", "extract", "extract_files"]
+__all__ = ["MAX_BYTES", "extract"]
 
 MAX_BYTES = 1 << 20
 MAX_SIGNATURE = 160
-POOL_FROM = 1_500_000  # bytes to parse from which starting processes (0.13 s) pays
-MAX_WORKERS = 8
 
 # Code has 5 to 10 bytes of newline-free text per token and some 30 per line. Above this it was written by a machine.
 _MINIFIED_FROM = 16_384
@@ -99,6 +87,9 @@ def extract(source: bytes, language: Language) -> Tags:
         return Tags(language.name, degraded="generated")
     if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count(b"\n") + 1):
         return Tags(language.name, degraded="minified")
+    whole = not language.outline or may_switch_off(text, language.name)
+    if not whole:
+        text = head(text)
     if language.name == "python":
         text = _COMMENT_RUN.sub(lambda run: b"\n" * run[0].count(b"\n"), text)
     if _nested(text, language) or (language.name == "bash" and text.count(b"<") > _MANY_REDIRECTIONS):
@@ -602,178 +593,3 @@ def _signature(
     while line.endswith(("=>", "{", ":", ";", "=", ",", " ")):
         line = line.removesuffix("=>").rstrip("{:;=, ")
     return cut(line, MAX_SIGNATURE)
-
-
-# --- many files ----------------------------------------------------------------------------------------------
-
-Job = tuple["SourceFile", Language]
-
-
-def extract_files(
-    root: Path,
-    files: Sequence[Job],
-    *,
-    workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Iterator[tuple[SourceFile, Tags]]:
-    """The tags of each file below `root`, in the order of `files`, whatever the number of `workers`.
-
-    `progress` is called with the number of files done and of all. Beyond what `extract` tells, a file may be degraded as
-    "unreadable" (no regular file, or not there any more) or "parser crashed" (it killed the process that parsed it).
-    """
-    workers = workers if workers is not None else min(usable_cores(), MAX_WORKERS)
-    for done, tags in enumerate(_all_tags(root, files, workers), start=1):
-        yield files[done - 1][0], tags
-        if progress is not None:
-            progress(done, len(files))
-
-
-def _all_tags(root: Path, files: Sequence[Job], workers: int) -> Iterator[Tags]:
-    total = sum(min(file.size, MAX_BYTES) for file, _ in files)
-    if workers < 2 or total < POOL_FROM:
-        for job in files:
-            yield _extract_file(root, job)
-        return
-    for batch in _in_pool(root, _chunks(files, total, workers), workers):
-        yield from batch
-
-
-def _extract_file(root: Path, job: Job) -> Tags:
-    file, language = job
-    try:
-        return extract(read_regular(root, file.path, MAX_BYTES), language)
-    except TooLarge:
-        return Tags(language.name, degraded="too large")
-    except OSError:
-        return Tags(language.name, degraded="unreadable")
-
-
-def _extract_all(root: Path, jobs: Sequence[Job]) -> list[Tags]:
-    return [_extract_file(root, job) for job in jobs]
-
-
-def _chunks(files: Sequence[Job], total: int, workers: int) -> list[Sequence[Job]]:
-    """Runs of neighbours of about the same size: few enough to cost nothing, enough that nobody waits for the last one."""
-    target = max(total // (workers * 6), 1 << 16)
-    chunks: list[Sequence[Job]] = []
-    first, size = 0, 0
-    for index, (file, _) in enumerate(files):
-        size += file.size
-        if size >= target:
-            chunks.append(files[first : index + 1])
-            first, size = index + 1, 0
-    return [*chunks, files[first:]] if first < len(files) else chunks
-
-
-# --- processes -----------------------------------------------------------------------------------------------
-
-
-def _in_pool(root: Path, chunks: Sequence[Sequence[Job]], workers: int) -> Iterator[list[Tags]]:
-    """The tags of each chunk in order. A chunk that a dying worker took with it is parsed again, file by file."""
-    from concurrent.futures.process import BrokenProcessPool
-
-    careful = _Careful(root)
-    pool: ProcessPoolExecutor | None = None
-    try:
-        futures: list[Future[list[Tags]]] = []
-        try:
-            pool = _pool(min(workers, len(chunks)))
-            with _without_main():
-                futures = [pool.submit(_extract_all, root, chunk) for chunk in chunks]
-        except (OSError, NotImplementedError, BrokenProcessPool):
-            pass  # no semaphores or sockets here, or a worker died at once: `careful` finds out
-        for index, chunk in enumerate(chunks):
-            try:
-                tags = futures[index].result() if index < len(futures) else None
-            except BrokenProcessPool:
-                tags = None
-            yield tags if tags is not None else [careful.parse(job) for job in chunk]
-    finally:
-        careful.close()
-        if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-class _Careful:
-    """Parses one file at a time in one other process, so that it is known which file kills it."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._pool: ProcessPoolExecutor | None = None
-        self._possible = True
-
-    def parse(self, job: Job) -> Tags:
-        if not self._possible:
-            return _extract_file(self._root, job)
-        tags = self._elsewhere([job])
-        if tags is not None:
-            return tags[0]
-        if self._elsewhere([]) is None:  # not even nothing can be parsed there: it was not the file
-            self._possible = False
-            return _extract_file(self._root, job)
-        return Tags(job[1].name, degraded="parser crashed")
-
-    def _elsewhere(self, jobs: Sequence[Job]) -> list[Tags] | None:
-        from concurrent.futures.process import BrokenProcessPool
-
-        try:
-            if self._pool is None:
-                self._pool = _pool(1)
-            with _without_main():
-                future = self._pool.submit(_extract_all, self._root, jobs)
-            return future.result()
-        except (OSError, NotImplementedError, BrokenProcessPool):
-            self.close()
-            return None
-
-    def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-
-
-def _pool(workers: int) -> ProcessPoolExecutor:
-    from concurrent.futures import ProcessPoolExecutor
-
-    return ProcessPoolExecutor(workers, mp_context=_context(), initializer=_start_worker)
-
-
-def _context() -> multiprocessing.context.BaseContext:
-    import multiprocessing
-
-    # Never `fork`: the caller may have threads.
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
-
-
-def _start_worker() -> None:
-    """An interrupt goes to the whole group of processes; the parent alone answers it."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-_main_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Start workers that do not import the caller's script.
-
-    multiprocessing runs the parent's `__main__` in each new process. Ours need nothing of it, it costs the import of a whole
-    command line, and a script without `if __name__ == "__main__"` would start itself again. Workers are started by `submit`, in
-    the calling thread, so an empty module stands in for that long.
-    """
-    with _main_lock:
-        main = sys.modules.get("__main__")
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            yield
-        finally:
-            if main is not None:
-                sys.modules["__main__"] = main
-            else:
-                del sys.modules["__main__"]

@@ -52,6 +52,7 @@ class Language:
         False  # the parser tries `a < b` both as comparison and as type arguments, at a cost that grows with nesting
     )
     unsettled: bool = False  # a file of this row may turn out to be in C++
+    outline: bool = False  # only what the file imports is asked for: see `outline`
     header: bool = False  # what is `static` here is in every file that includes this one
     local: str = ""  # expression for `<kind> <signature>` of what only its own file, or its own class, can name
 
@@ -233,7 +234,14 @@ def settle(language: Language, source: bytes) -> Language:
     if not language.unsettled:
         return language
     text = _GUARDED.sub(b"", _COMMENTS.sub(b" ", source))
-    return _CPP_HEADER if _CPP.search(text) else _C_HEADER
+    found = _CPP_HEADER if _CPP.search(text) else _C_HEADER
+    return outlined(found) if language.outline else found
+
+
+@functools.cache
+def outlined(language: Language) -> Language:
+    """The same row for a file of which only the imports matter."""
+    return replace(language, outline=True)
 
 
 # --- grammars ------------------------------------------------------------------------------------------------
@@ -256,20 +264,46 @@ def _tables(module: str, function: str) -> tree_sitter.Language | None:
 
 @functools.cache
 def query_text(language: Language) -> str:
-    """The query of a language: its files, one after the other."""
-    return "".join((_QUERIES / name).read_text(encoding="utf-8") for name in language.queries)
+    """The query of a language: its files, one after the other; of an outlined one, the patterns that tell what is imported."""
+    text = "".join((_QUERIES / name).read_text(encoding="utf-8") for name in language.queries)
+    if not language.outline:
+        return text
+    return "\n".join(pattern for pattern in _patterns(text) if _IMPORTING.search(pattern)) + "\n"
+
+
+_IMPORTING = re.compile(r"@(import|package|attribute)\b")
+_PIECES = re.compile(r""";[^\n]*|"(?:\\.|[^"\\])*"|[(\[]|[)\]]|[^;"()\[\]]+""")
+
+
+def _patterns(query: str) -> list[str]:
+    """The patterns of a query without its comments, each with the captures behind it."""
+    found = [""]
+    depth = 0
+    for piece in _PIECES.findall(query):
+        if piece.startswith(";"):
+            continue
+        if piece in "([":
+            if depth == 0:
+                found.append("")
+            depth += 1
+        elif piece in ")]":
+            depth -= 1
+        found[-1] += piece
+    return [pattern.strip() for pattern in found if pattern.strip()]
 
 
 @functools.cache
 def versions(language: Language) -> str:
     """All that decides which tags come out of a given source, as a short text; part of a cache key."""
     if language.unsettled:
-        return f"{versions(_C_HEADER)} or {versions(_CPP_HEADER)}"
+        rows = (_C_HEADER, _CPP_HEADER)
+        return " or ".join(versions(outlined(row) if language.outline else row) for row in rows)
     package = language.module.replace("_", "-")
     digest = hashlib.sha256(query_text(language).encode()).hexdigest()[:16]
     name = f"{language.name} header" if language.header else language.name
     runtime = f"tree-sitter-{_version('tree-sitter')}"
-    return f"{name} {package}-{_version(package)} {runtime} sha256:{digest} {_extractor()}"
+    outline = " outline" if language.outline else ""
+    return f"{name} {package}-{_version(package)} {runtime} sha256:{digest} {_extractor()}{outline}"
 
 
 @functools.cache

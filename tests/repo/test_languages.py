@@ -151,7 +151,7 @@ def test_a_script_without_a_guard_does_not_start_itself_again(tmp_path: Path) ->
     script = tmp_path / "script"
     script.write_text(f"""#!/usr/bin/env python3
 from pathlib import Path
-from carbon_mind.repo.extract import extract_files
+from carbon_mind.repo.workers import extract_files
 from carbon_mind.repo.languages import LANGUAGES
 from carbon_mind.values import BlobId, RepoPath, SourceFile
 print("started")

@@ -25,6 +25,7 @@ _CODE = (  # all of ours that decides what the tags of a given source are
     _HERE / "extract.py",
     _HERE / "extract_imports.py",
     _HERE / "extract_marks.py",
+    _HERE / "extract_scope.py",
     _HERE / "languages.py",
     _HERE.parent / "safety" / "credentials.py",
     _HERE.parent / "safety" / "secrets.py",
@@ -53,6 +54,7 @@ class Language:
     )
     unsettled: bool = False  # a file of this row may turn out to be in C++
     header: bool = False  # what is `static` here is in every file that includes this one
+    exports: bool = False  # a file may be a module, and only what it exports is there for others
     local: str = ""  # expression for `<kind> <signature>` of what only its own file, or its own class, can name
 
 
@@ -100,6 +102,7 @@ _TABLE = (
         filenames=("Jakefile",),
         interpreters=("node", "nodejs"),
         importers=_ECMA,
+        exports=True,
     ),
     Language(
         "php",
@@ -138,6 +141,7 @@ _TABLE = (
         suffixes=(".tsx",),
         function="language_tsx",
         importers=_ECMA,
+        exports=True,
         local=_PRIVATE,
     ),
     Language(
@@ -148,6 +152,7 @@ _TABLE = (
         interpreters=("deno", "bun", "ts-node", "tsx"),
         function="language_typescript",
         importers=_ECMA,
+        exports=True,
         local=_PRIVATE,
     ),
 )

@@ -7,14 +7,14 @@ A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. Wh
     @reference, @component          a use; of @component only names in upper case (a class, not a variable or an HTML tag)
     @shared                         others can name the definition whatever its signature says
     @enclosed                       a block whose names nobody outside of the file has
-    @top, @module, @ambient         ECMAScript: a declaration at the top; the file is a module; it declares what is elsewhere
-    @exported, @exports             a name that is exported; a value that is (if assigned, to @assignee)
     @own                            a name that is introduced without being defined for others: never a use
     @base                           the name of what a class derives from
     @import                         as `extract_imports` spells it
     @import.from, @import.name      one name of a module
     @import.own, @import.in         Rust's `mod x;` (as @import.item), and the module that it stands in
-    @import.file, @key              the file that an attribute (as @import.attribute) says, if the key is `path`
+    @attribute, @key, @value        Rust's #[path = "..."], #[ignore], #[ignore = "..."]
+    @off, @off.how                  what may switch a test off: `Off` in `extract_marks`; with @off.name, @off.arguments, @off.block,
+                                    or as a statement in @off.body (of a block given to @off.in); @off.key must be `pytestmark`
     @package, @package.body         a package that the file is part of; its block, where it is one
     @importer, @mixer               the function that must be called for the @import or @base of the same match to count
     @comment                        searched for markers
@@ -32,11 +32,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from carbon_mind.repo.extract_imports import spelled
-from carbon_mind.repo.extract_marks import cut, generated, markers
+from carbon_mind.repo.extract_marks import MAX_MARKER, Said, cut, generated, markers, perhaps_off, switched_off
+from carbon_mind.repo.extract_scope import exports, outermost
 from carbon_mind.repo.languages import Language, grammar, query_text, settle
 from carbon_mind.repo.outline import head, may_switch_off
 from carbon_mind.safety.secrets import redact
-from carbon_mind.values import Definition, Tags
+from carbon_mind.values import Definition, Marker, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -106,9 +107,13 @@ def _without_credentials(tags: Tags) -> Tags:
     """Tags are written to a cache, so what they quote is redacted here and not only in the digest."""
     return replace(
         tags,
-        definitions=tuple(replace(item, signature=redact(item.signature)) for item in tags.definitions),
-        markers=tuple(replace(item, text=redact(item.text)) for item in tags.markers),
+        definitions=tuple(replace(item, signature=_quoted(item.signature, MAX_SIGNATURE)) for item in tags.definitions),
+        markers=tuple(replace(item, text=_quoted(item.text, MAX_MARKER)) for item in tags.markers),
     )
+
+
+def _quoted(line: str, limit: int) -> str:
+    return cut(redact(line), limit)  # in this order: half a credential does not look like one
 
 
 _SURROGATES = {0xDC80 + i: 0x80 + i for i in range(0x80)}
@@ -202,11 +207,19 @@ def _too_deep(root: tree_sitter.Node) -> bool:
     return False
 
 
+if TYPE_CHECKING:
+    _Taker = Callable[[bytes, "_Captured", "Nodes"], None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Query:
     query: tree_sitter.Query
     kinds: tuple[str, ...]  # by number of pattern: the kind that it defines; "" for none
     plain: tuple[bool, ...]  # by number of pattern: whether it captures references and nothing else
+    special: tuple[tuple[_Taker, ...], ...]  # by number of pattern: what takes its rarer captures
+    called: tuple[
+        str, ...
+    ]  # by number of pattern: the capture of a function or attribute that few matches are about; "" for none
 
 
 _DEFINITION = re.compile(r"@definition\.(\w+)")
@@ -227,7 +240,10 @@ def _query(language: Language) -> _Query:
         for i in range(query.pattern_count)
     ]
     kinds = tuple((_DEFINITION.findall(pattern) or [""])[0] for pattern in patterns)
-    return _Query(query, kinds, tuple(set(_CAPTURE.findall(pattern)) == {"reference"} for pattern in patterns))
+    captures = [set(_CAPTURE.findall(pattern)) for pattern in patterns]
+    special = tuple(tuple(take for name, take in _SPECIAL.items() if name in names) for names in captures)
+    called = tuple(next((name for name in ("off.how", "importer") if name in names), "") for names in captures)
+    return _Query(query, kinds, tuple(names == {"reference"} for names in captures), special, called)
 
 
 # --- matches -> tags -----------------------------------------------------------------------------------------
@@ -269,11 +285,8 @@ class _Captured:
     comments: dict[int, int] = field(default_factory=dict)
     holes: dict[int, tuple[int, bytes]] = field(default_factory=dict)  # in signatures: end, and what to put there
     enclosed: dict[int, int] = field(default_factory=dict)  # blocks whose names nobody outside of the file has
-    top: set[int] = field(default_factory=set)  # declarations of a script or module
-    exported: set[str] = field(default_factory=set)
-    module: bool = False  # the file imports or exports something
-    assigned: int = 0  # assignments to `exports`
-    ambient: bool = False  # declarations for others, exported without a word
+    off: list[Nodes] = field(default_factory=list)
+    ignored: dict[int, tuple[int, str]] = field(default_factory=dict)  # by end byte: line and reason of #[ignore]
     imports: set[str] = field(default_factory=set)
     modules: dict[int, tuple[tuple[str, ...], str]] = field(default_factory=dict)  # in other files: outer modules, name
     paths: dict[int, str] = field(default_factory=dict)  # by end byte: #[path = "..."]
@@ -284,7 +297,7 @@ def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
     import tree_sitter
 
     captured = _sort_out(text, language, tree_sitter.QueryCursor(_query(language).query).matches(root))
-    definitions = _definitions(text, language, captured)
+    definitions = _definitions(text, language, captured, root)
     for start in captured.own:
         captured.references.pop(start, None)
     return Tags(
@@ -294,7 +307,7 @@ def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
         imports=_imports(text, captured),
         packages=_packages(captured),
         bases=_counts(text, captured.bases),
-        markers=markers(text, captured.comments),
+        markers=_marks(text, language, captured),
     )
 
 
@@ -310,7 +323,8 @@ def _counts(text: bytes, spans: dict[int, int]) -> tuple[tuple[str, int], ...]:
 
 def _sort_out(text: bytes, language: Language, matches: Iterable[Match]) -> _Captured:
     query = _query(language)
-    kinds, plain = query.kinds, query.plain
+    kinds, plain, special, called = query.kinds, query.plain, query.special, query.called
+    importers = {name.encode() for name in language.importers}
     captured = _Captured()
     references = captured.references
     for pattern, nodes in matches:
@@ -321,6 +335,13 @@ def _sort_out(text: bytes, language: Language, matches: Iterable[Match]) -> _Cap
             for node in nodes["comment"]:
                 captured.comments[node.start_byte] = node.end_byte
         else:
+            if called[pattern]:
+                node = nodes[called[pattern]][0]
+                name = text[node.start_byte : min(node.end_byte, node.start_byte + _LONG)]
+                if name not in importers and not perhaps_off(name):
+                    continue
+            for take in special[pattern]:
+                take(text, captured, nodes)
             _take(text, language, captured, pattern, kinds[pattern], nodes)
     return captured
 
@@ -358,9 +379,6 @@ def _take(
         caller = text[nodes["importer"][0].start_byte : nodes["importer"][0].end_byte] if "importer" in nodes else b""
         for node in nodes.get("import", ()):
             captured.imports.update(spelled(language.name, text[node.start_byte : node.end_byte], caller))
-    for capture in nodes:
-        if capture in _SPECIAL:
-            _SPECIAL[capture](text, captured, nodes)
 
 
 def _text(text: bytes, node: tree_sitter.Node) -> str:
@@ -382,8 +400,19 @@ def _take_own_module(text: bytes, captured: _Captured, nodes: Nodes) -> None:
 
 
 def _take_attribute(text: bytes, captured: _Captured, nodes: Nodes) -> None:
-    if _word(text, nodes, "key") == "path":
-        captured.paths[nodes["import.attribute"][0].end_byte] = _word(text, nodes, "import.file")
+    node, key = nodes["attribute"][0], _text(text, nodes["key"][0])
+    value = _text(text, nodes["value"][0]) if "value" in nodes else ""
+    if key == "path" and value:
+        captured.paths[node.end_byte] = value.removeprefix("r").strip('#"')
+    elif key == "ignore":
+        captured.ignored[node.end_byte] = (node.start_point[0] + 1, value)
+
+
+def _take_off(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    """What may switch a test off; `_switched_off` decides, when all imports are known."""
+    how = nodes["off.how"][0]
+    if how.end_byte - how.start_byte < _LONG:
+        captured.off.append(nodes)
 
 
 _HOLDS_NOTHING = frozenset({"namespace_declaration", "comment", "using_directive"})
@@ -396,46 +425,84 @@ def _take_package(text: bytes, captured: _Captured, nodes: Nodes) -> None:
     captured.packages[nodes["package"][0].start_byte] = _Package(_word(text, nodes, "package"), end, holds)
 
 
-_NAME = re.compile(r"[\w$]+")
+def _take_enclosed(text: bytes, captured: _Captured, nodes: Nodes) -> None:
+    captured.enclosed.update((node.start_byte, node.end_byte) for node in nodes["enclosed"])
 
 
-def _take_exports(text: bytes, captured: _Captured, nodes: Nodes) -> None:
-    """What is exported as a value: each name in it may be what others get."""
-    value = nodes["exports"][0]
-    if "assignee" in nodes:
-        if _EXPORTS.search(text, nodes["assignee"][0].start_byte, nodes["assignee"][0].end_byte):
-            captured.assigned += 1
-        elif value.type != "identifier":  # `window.f = f` has `f` for everybody
-            return
-    captured.exported.update(_NAME.findall(_text(text, value)))
-
-
-def _take_scope(text: bytes, captured: _Captured, nodes: Nodes) -> None:
-    """Where names are, and which of them are for others."""
-    captured.enclosed.update((node.start_byte, node.end_byte) for node in nodes.get("enclosed", ()))
-    captured.top.update(node.start_byte for node in nodes.get("top", ()))
-    captured.exported.update(_text(text, node) for node in nodes.get("exported", ()))
-    captured.module |= "module" in nodes
-    captured.ambient |= "ambient" in nodes
-
-
-_SPECIAL = {
+_SPECIAL: dict[str, _Taker] = {
     "import.from": _take_imported_name,
     "import.own": _take_own_module,
-    "import.file": _take_attribute,
+    "attribute": _take_attribute,
+    "off.how": _take_off,
     "package": _take_package,
-    "exports": _take_exports,
-    "enclosed": _take_scope,
-    "top": _take_scope,
-    "exported": _take_scope,
-    "module": _take_scope,
-    "ambient": _take_scope,
+    "enclosed": _take_enclosed,
 }
 
 
-def _called(text: bytes, callers: list[tree_sitter.Node] | None, allowed: tuple[str, ...]) -> bool:
-    return callers is None or text[callers[0].start_byte : callers[0].end_byte].decode("utf-8", "replace") in allowed
+_LONG = 100  # bytes of a function's name; of a chain of calls, the text of each would be a square
 
+
+def _called(text: bytes, callers: list[tree_sitter.Node] | None, allowed: tuple[str, ...]) -> bool:
+    if callers is None:
+        return True
+    caller = callers[0]
+    return caller.end_byte - caller.start_byte < _LONG and _text(text, caller) in allowed
+
+
+# --- markers -------------------------------------------------------------------------------------------------
+
+_WHOLE_FILE = "every test of this file"
+
+
+def _marks(text: bytes, language: Language, captured: _Captured) -> tuple[Marker, ...]:
+    found: dict[tuple[int, str, str], str] = {}
+    for line, said in [*_said(text, captured), *_ignored(text, captured)]:
+        mark = switched_off(language.name, said, captured.imports)
+        if mark is not None:
+            key = line, mark[0], said.name
+            found[key] = max(
+                found.get(key, ""), mark[1], key=len
+            )  # an attribute is caught with and without its arguments
+    off = [Marker(tag, line, words) for (line, tag, _), words in found.items()]
+    return tuple(sorted([*markers(text, captured.comments), *off], key=lambda mark: (mark.line, mark.tag, mark.text)))
+
+
+def _said(text: bytes, captured: _Captured) -> Iterator[tuple[int, Said]]:
+    for nodes in captured.off:
+        node = nodes["off"][0]
+        if "off.key" in nodes and _word(text, nodes, "off.key") != "pytestmark":
+            continue
+        how = _word(text, nodes, "off.how") + "()" * ("off.arguments" in nodes) + "{}" * ("off.block" in nodes)
+        name = " ".join(_text(text, nodes["off.name"][0]).split()) if "off.name" in nodes else _WHOLE_FILE
+        outer = _word(text, nodes, "off.in") if "off.in" in nodes else name
+        before = None
+        if "off.body" in nodes:
+            start = nodes["off.body"][0].start_byte
+            if node.start_byte - start > _FAR:
+                continue
+            before = text[start : node.start_byte].decode("utf-8", "replace")
+        arguments = _text(text, nodes["off.arguments"][0])[:_FAR] if "off.arguments" in nodes else ""
+        if not arguments.startswith("("):
+            arguments = f"({arguments})"
+        yield node.start_point[0] + 1, Said(how, name, arguments, outer, before)
+
+
+def _ignored(text: bytes, captured: _Captured) -> Iterator[tuple[int, Said]]:
+    """Rust's functions with #[ignore]."""
+    functions = sorted(
+        (item.node.start_byte, name) for name, item in captured.definitions.items() if item.kind in _HIDING
+    )
+    for end, (line, reason) in captured.ignored.items():
+        index = bisect_left(functions, (end, 0))
+        if index == len(functions):
+            continue
+        start, name = functions[index]
+        if start - end <= _FAR and _BETWEEN.fullmatch(text, end, start):
+            item = captured.definitions[name].name
+            yield line, Said("ignore", _text(text, item), f"({reason})")
+
+
+# --- imports -------------------------------------------------------------------------------------------------
 
 _BETWEEN = re.compile(rb"(?>\s|//[^\n]*\n|/\*.*?\*/|#\[[^\n;]*\])*+", re.DOTALL)
 _FAR = 1_000  # bytes between an attribute and what it is said of
@@ -482,13 +549,15 @@ def _packages(captured: _Captured) -> tuple[str, ...]:
 _HIDING = frozenset({"function", "method"})
 
 
-def _definitions(text: bytes, language: Language, captured: _Captured) -> tuple[Definition, ...]:
+def _definitions(
+    text: bytes, language: Language, captured: _Captured, root: tree_sitter.Node
+) -> tuple[Definition, ...]:
     """Definitions that other files can see: nothing that lies in the body of a function."""
     exported = re.compile(language.constant) if language.constant else None
     separator = language.separator.encode()
     holes = sorted([*captured.holes.items(), *((start, (end, b" ")) for start, end in captured.comments.items())])
     starts = [start for start, _ in holes]
-    local = _locality(text, language, captured)
+    local = _locality(text, language, captured, root)
     found: set[tuple[int, str, str, str, bool]] = set()
     hidden = 0
     for start in sorted(captured.definitions):
@@ -510,46 +579,26 @@ def _definitions(text: bytes, language: Language, captured: _Captured) -> tuple[
     return tuple(Definition(name, kind, line, signature, own) for line, name, kind, signature, own in sorted(found))
 
 
-def _locality(text: bytes, language: Language, captured: _Captured) -> Callable[[_Found, str, str], bool]:
+def _locality(
+    text: bytes, language: Language, captured: _Captured, root: tree_sitter.Node
+) -> Callable[[_Found, str, str], bool]:
     """The answer to: is this name, with this signature, of no use in other files? Where that is not sure, it is no."""
     says_so = re.compile(language.local) if language.local else None
     if captured.modules:  # Rust: what is private is also there for the modules below, which are in other files
         says_so = None
-    first, last = _outermost({} if language.header else captured.enclosed)
-    unexported = _is_module(text, captured)
+    first, last = outermost({} if language.header else captured.enclosed)
+    top, exported = exports(text, root) if language.exports else ((), ())
 
     def local(item: _Found, name: str, signature: str) -> bool:
         if says_so is not None and not item.shared and says_so.match(f"{item.kind} {signature}"):
             return True
         start = item.node.start_byte
-        if unexported and start in captured.top and name not in captured.exported:
+        if start in top and name not in exported:
             return True
         index = bisect_left(first, start + 1) - 1
         return index >= 0 and start < last[index]
 
     return local
-
-
-def _outermost(spans: dict[int, int]) -> tuple[list[int], list[int]]:
-    """Starts and ends of the spans that lie in no other one."""
-    first: list[int] = []
-    last: list[int] = []
-    for start in sorted(spans):
-        if not last or start >= last[-1]:
-            first.append(start)
-            last.append(spans[start])
-    return first, last
-
-
-_EXPORTS = re.compile(rb"\bexports\b")
-
-
-def _is_module(text: bytes, captured: _Captured) -> bool:
-    """Whether nothing of a JavaScript or TypeScript file is global, and all that it exports is known by name."""
-    if captured.ambient:
-        return False
-    # Any other mention, as in `Object.assign(exports, ...)`, may export anything.
-    return (captured.module or captured.assigned > 0) and len(_EXPORTS.findall(text)) == captured.assigned
 
 
 def _ends(item: _Found, language: Language) -> Span:
@@ -592,4 +641,4 @@ def _signature(
     line = _AFTER.sub(r"\1", _BEFORE.sub(r"\1", _TRAILING_COMMA.sub(r"\1", line)))
     while line.endswith(("=>", "{", ":", ";", "=", ",", " ")):
         line = line.removesuffix("=>").rstrip("{:;=, ")
-    return cut(line, MAX_SIGNATURE)
+    return line[: 4 * MAX_SIGNATURE]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from carbon_mind.values import Marker
 
-__all__ = ["cut", "generated", "markers"]
+__all__ = ["MAX_MARKER", "Said", "cut", "generated", "markers", "perhaps_off", "switched_off"]
 
 MAX_MARKER = 200
 
@@ -50,11 +52,122 @@ def _marker(line: bytes) -> tuple[str, str] | None:
     found = _FIRST.match(line, lead.end() if lead else 0) or _FURTHER.search(line)
     if found is None:
         return None
-    rest = line[found.end() :]
+    rest = line[found.end() :][: 8 * MAX_MARKER]
     author = _AUTHOR.match(rest)
     rest = _CLOSING.sub(b"", rest[author.end() :] if author else rest)
     words = " ".join(rest.decode("utf-8", "replace").split()).lstrip(" :,;.!-\N{EN DASH}\N{EM DASH}")
-    return found[1].decode(), cut(words, MAX_MARKER)
+    return found[1].decode(), words
+
+
+# --- tests that do not run -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Off:
+    """A row of the table: what, in which words, switches a test off."""
+
+    tag: str
+    how: str  # expression for the function, decorator or attribute; "()" behind it for arguments, "{}" for a block of its own
+    test: str = ""  # expression for what is a test: its name, or the function that it is given to
+    within: bool = False  # a statement of the test's body
+    sure: tuple[str, ...] = ()  # one of these must be imported, because others use the word too
+    unless: str = ""  # expression for arguments that make it depend on something
+    told: bool = False  # only with its reason
+
+
+_ECMA = (
+    Off("SKIP", r"(?:it|test|describe|suite|context|specify)(?:\.\w+)*\.(?:skip|fixme)"),
+    Off("SKIP", r"x(?:it|test|describe|context|specify)"),
+    Off("XFAIL", r"(?:it|test)(?:\.\w+)*\.(?:fails|failing)"),
+)
+_CONDITION = r"\(\s*(?![\w\s]+=(?!=))[^\s)]|.*\bcondition\s*="
+_EXAMPLE = r"it|specify|example|scenario|test|should|test_\w+"
+_NUNIT = ("NUnit.Framework", "Microsoft.VisualStudio.TestTools.UnitTesting")
+
+_OFF: dict[str, tuple[Off, ...]] = {
+    "c_sharp": (
+        Off("SKIP", r"(?:Fact|Theory)\(\)", told=True),
+        Off("SKIP", r"Ignore(?:\(\))?", sure=_NUNIT),
+    ),
+    "go": (Off("SKIP", r"\w+\.Skip(?:f|Now)?\(\)", test=r"(?:Test|Benchmark|Fuzz).*", within=True),),
+    "java": (Off("SKIP", r"(?:Disabled|Ignore)(?:\(\))?", sure=("org.junit.", "org.testng.")),),
+    "javascript": _ECMA,
+    "php": (Off("SKIP", r"(?:markTestSkipped|markTestIncomplete)\(\)", within=True),),
+    "python": (
+        Off("SKIP", r"(?:pytest\.)?mark\.skip(?:\(\))?|unittest\.skip(?:\(\))?"),
+        Off("SKIP", r"skip\(\)", told=True),
+        Off("XFAIL", r"(?:pytest\.)?mark\.xfail(?:\(\))?", unless=_CONDITION),
+        Off("XFAIL", r"(?:unittest\.)?expectedFailure"),
+    ),
+    "ruby": (
+        Off("SKIP", r"x(?:it|describe|context|specify|example|feature|scenario)"),
+        Off("SKIP", r"skip\{\}"),
+        Off("XFAIL", r"pending\{\}"),
+        Off("SKIP", r"skip(?:\(\))?", test=_EXAMPLE, within=True),
+        Off("XFAIL", r"pending(?:\(\))?", test=_EXAMPLE, within=True),
+    ),
+    "rust": (Off("SKIP", "ignore"),),
+    "tsx": _ECMA,
+    "typescript": _ECMA,
+}
+_FORKS = re.compile(r"\b(?:if|unless|else|case|switch|select|for|foreach|while|until|try|return|next|goto|match)\b")
+
+
+_QUOTED = r'''(?:"""(?:[^"\\]|\\.|"(?!""))*+"""|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|`[^`]*+`)'''
+_REASON = re.compile(
+    rf"(?s)(?:^\(\s*|\b(?:reason|Skip|value)\s*=\s*)[@rRuU]?({_QUOTED}(?:\s*+(?:\+\s*+)?{_QUOTED})*+)\s*+[,)]"
+)
+_PIECE = re.compile(f"(?s){_QUOTED}")
+_ESCAPED = re.compile(r"\\([\"'`\\])")
+
+
+_PERHAPS = re.compile(rb"(?i)skip|ignore|fail|fixme|disabled|incomplete|pending|^x|fact|theory")
+
+
+def perhaps_off(how: bytes) -> bool:
+    """A cheap answer for the many calls and attributes that have nothing to do with it."""
+    return _PERHAPS.search(how) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A function, decorator or attribute near a test."""
+
+    how: str  # as in `Off`
+    name: str  # of the test
+    arguments: str = ""
+    outer: str = ""  # what holds the statement: the test itself, or the function that it is given to
+    before: str | None = None  # what the test's body has in front of the statement; None for what is said from outside
+
+
+def switched_off(language: str, said: Said, imports: Collection[str]) -> tuple[str, str] | None:
+    """The tag and the text of a test that does not run, or must fail; None for what is no such test or depends on something."""
+    for row in _OFF.get(language, ()):
+        if row.within != (said.before is not None) or not re.fullmatch(row.how, said.how):
+            continue
+        reason = _reason(said.arguments)
+        if (
+            (row.test and not re.fullmatch(row.test, said.outer))
+            or (said.before is not None and _FORKS.search(said.before))
+            or (row.sure and not any(text.startswith(row.sure) for text in imports))
+            or (row.unless and re.match(row.unless, said.arguments, re.DOTALL))
+            or (row.told and not reason)
+        ):
+            return None
+        return row.tag, f"{said.name}: {reason}" if reason else said.name
+    return None
+
+
+def _reason(arguments: str) -> str:
+    """The text of a reason that is written out; one with holes in it (`%s`) is none."""
+    found = _REASON.search(arguments)
+    if found is None:
+        return ""
+    words = "".join(
+        _ESCAPED.sub(r"\1", piece[3:-3] if piece.startswith('"""') and len(piece) > 5 else piece[1:-1])
+        for piece in _PIECE.findall(found[1])
+    )
+    return "" if re.search(r"%[\w+#.-]", words) else " ".join(words.split())
 
 
 # --- a program wrote it --------------------------------------------------------------------------------------

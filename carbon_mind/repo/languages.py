@@ -25,6 +25,7 @@ _CODE = (  # all of ours that decides what the tags of a given source are
     _HERE / "extract.py",
     _HERE / "extract_imports.py",
     _HERE / "extract_marks.py",
+    _HERE / "extract_scope.py",
     _HERE / "languages.py",
     _HERE.parent / "safety" / "credentials.py",
     _HERE.parent / "safety" / "secrets.py",
@@ -54,6 +55,7 @@ class Language:
     unsettled: bool = False  # a file of this row may turn out to be in C++
     outline: bool = False  # only what the file imports is asked for: see `outline`
     header: bool = False  # what is `static` here is in every file that includes this one
+    exports: bool = False  # a file may be a module, and only what it exports is there for others
     local: str = ""  # expression for `<kind> <signature>` of what only its own file, or its own class, can name
 
 
@@ -101,6 +103,7 @@ _TABLE = (
         filenames=("Jakefile",),
         interpreters=("node", "nodejs"),
         importers=_ECMA,
+        exports=True,
     ),
     Language(
         "php",
@@ -139,6 +142,7 @@ _TABLE = (
         suffixes=(".tsx",),
         function="language_tsx",
         importers=_ECMA,
+        exports=True,
         local=_PRIVATE,
     ),
     Language(
@@ -149,6 +153,7 @@ _TABLE = (
         interpreters=("deno", "bun", "ts-node", "tsx"),
         function="language_typescript",
         importers=_ECMA,
+        exports=True,
         local=_PRIVATE,
     ),
     # Grammars of the extra `languages`: where one is not installed, its files are named in the coverage and not parsed.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from carbon_mind.repo.extract import extract
-from carbon_mind.repo.languages import LANGUAGES
+from carbon_mind.repo.extract import MAX_BYTES, extract
+from carbon_mind.repo.languages import LANGUAGES, Language, fingerprint, language_of, versions
 from carbon_mind.values import Tags
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "extract"

@@ -58,3 +58,73 @@ def test_a_file_that_says_that_a_program_wrote_it(language: str, source: str) ->
 )  # fmt: skip
 def test_a_file_that_only_talks_about_generated_files(language: str, source: str) -> None:
     assert extract(source.encode(), LANGUAGES[language]).degraded == ""
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "expected"),
+    [
+        ("python", "@pytest.mark.skip\ndef test_a(): pass\n", ["1 SKIP test_a"]),
+        ("python", "@x\n@pytest.mark.skip(reason='slow \\'now\\'')\nclass TestA: pass\n", ["2 SKIP TestA: slow 'now'"]),
+        ("python", "@mark.skip('first '\n  'second')\nasync def test_a(): pass\n", ["1 SKIP test_a: first second"]),
+        ("python", "@pytest.mark.skip(why)\ndef test_a(): pass\n", ["1 SKIP test_a"]),
+        ("python", "@pytest.mark.skipif(x, reason='y')\ndef test_a(): pass\n", []),
+        ("python", "@pytest.mark.xfail(strict=True, reason='bug')\ndef test_a(): pass\n", ["1 XFAIL test_a: bug"]),
+        ("python", "@pytest.mark.xfail(sys.version_info < (3, 9), reason='bug')\ndef test_a(): pass\n", []),
+        ("python", "@pytest.mark.xfail('sys.platform == 1')\ndef test_a(): pass\n", []),
+        ("python", "@pytest.mark.xfail(reason='bug', condition=x)\ndef test_a(): pass\n", []),
+        ("python", "@unittest.skip('why')\nclass A:\n  @unittest.expectedFailure\n  def test_b(self): pass\n",
+         ["1 SKIP A: why", "3 XFAIL test_b"]),
+        ("python", "@skip\ndef a(): pass\n@skip('x')\ndef b(): pass\n@unittest.skipIf(x, 'y')\ndef c(): pass\n", ["3 SKIP b: x"]),
+        ("python", "@skip(f'x')\ndef a(): pass\n@app.skip\ndef b(): pass\n", []),
+        ("python", "pytestmark = pytest.mark.skip(reason='old')\n", ["1 SKIP every test of this file: old"]),
+        ("python", "pytestmark = [pytest.mark.slow, pytest.mark.xfail]\n", ["1 XFAIL every test of this file"]),
+        ("python", "marks = pytest.mark.skip\npytestmark = pytest.mark.skipif(x, reason='y')\n", []),
+        ("javascript", "it.skip('a', () => {})\ntest.concurrent.skip(`b`, f)\ndescribe.skip(c, f)\n", ["1 SKIP a", "2 SKIP b"]),
+        ("typescript", "xit('a', f); \nxdescribe('b', f)\nit.fails('c', f)\ntest.failing('d', f)\n",
+         ["1 SKIP a", "2 SKIP b", "3 XFAIL c", "4 XFAIL d"]),
+        ("javascript", "it('a', f); fit('b', f); it.only('c', f); it.todo('d'); stream.skip('e'); exit('f'); a.it.skip('g')\n", []),
+        ("javascript", "test.skip(browser, 'a'); it.skipIf(x)('b', f); test.describe.skip('c', f)\n", ["1 SKIP c"]),
+        ("rust", "#[test]\n#[ignore]\nfn a() {}\n", ["2 SKIP a"]),
+        ("rust", 'mod t { #[ignore = "slow \\"x\\""]\n// why\n#[test]\nfn a() {} }\n', ['1 SKIP a: slow "x"']),
+        ("rust", "#[cfg_attr(miri, ignore)]\nfn a() {}\n#[serde(ignore)]\nstruct S;\n#[ignore]\nstruct T;\nfn b() {}\n", []),
+        ("go", 'func TestA(t *testing.T) {\n\tt.Parallel()\n\tt.Skip("flaky")\n}\n', ["3 SKIP TestA: flaky"]),
+        ("go", "func BenchmarkA(b *testing.B) { b.SkipNow() }\n", ["1 SKIP BenchmarkA"]),
+        ("go", 'func TestA(t *testing.T) { t.Skipf("no %d", 1) }\n', ["1 SKIP TestA"]),
+        ("go", 'func TestA(t *testing.T) { if x { t.Skip("a") }\n for { t.Skip("b") } }\nfunc skip(t T) { t.Skip("c") }\n', []),
+        ("go", 'func TestA(t *testing.T) { if x { run(t); return }\n t.Skip("a") }\n', []),
+        ("go", 'func TestA(t *testing.T) { t.Run("b", func(t *testing.T) { t.Skip("a") }) }\n', []),
+        ("java", 'import org.junit.jupiter.api.*;\n@Disabled class A { @Test @Disabled("why") void a() {} }\n',
+         ["2 SKIP A", "2 SKIP a: why"]),
+        ("java", 'import org.junit.Ignore;\nclass A {\n@Ignore(value = "why")\n@Test public void a() {} }\n', ["3 SKIP a: why"]),
+        ("java", "import androidx.room.Ignore;\nclass A { @Ignore void a() {} @DisabledOnOs(WINDOWS) void b() {} }\n", []),
+        ("c_sharp", 'class A { [Fact(Skip = "why")] public void B() {}\n[Theory(DisplayName = "x")] public void C() {} }\n',
+         ["1 SKIP B: why"]),
+        ("c_sharp", 'using NUnit.Framework;\n[Ignore("old")] class A { [Test, Ignore] public void B() {} }\n',
+         ["2 SKIP A: old", "2 SKIP B"]),
+        ("c_sharp", "using CsvHelper;\nclass A { [Ignore] public void B() {} }\n", []),
+        ("ruby", "xit 'a' do\nend\nit 'b' do\n  skip 'why'\nend\nit 'c' do\n  skip if x\n  skip 'y' if z\nend\n",
+         ["1 SKIP a", "4 SKIP b: why"]),
+        ("ruby", "def test_a\n  skip\nend\ndef b\n  skip 'x'\nend\nskip 'c' do\nend\nit('d') { pending 'e' }\n",
+         ["2 SKIP test_a", "7 SKIP c", "9 XFAIL d: e"]),
+        ("ruby", "it 'a' do\n  return if x\n  skip 'y'\nend\ndescribe 'b' do\n  skip 'z'\nend\n", []),
+        ("php", '<?php class A { function testA() { $this->markTestSkipped("why"); }\nfunction testB() { self::markTestIncomplete(); } }',
+         ["1 SKIP testA: why", "2 SKIP testB"]),
+        ("php",
+         "<?php class A { function testA() { if (x) { $this->markTestSkipped('a'); } } }",
+         []),
+        ("php", "<?php class A { function b() { if (y) { return; } $this->markTestSkipped('c'); } }", []),
+    ],
+)  # fmt: skip
+def test_tests_that_are_switched_off(language: str, source: str, expected: list[str]) -> None:
+    found = extract(source.encode(), LANGUAGES[language])
+    assert [f"{mark.line} {mark.tag} {mark.text}" for mark in found.markers] == expected
+
+
+def test_a_reason_is_one_short_line_and_holds_no_credential() -> None:
+    key = "ghp_" + "a1B2" * 9
+    source = f'@pytest.mark.skip(reason="""needs\n{key} {"x" * 300}""")\ndef test_a(): pass  # FIXME: y\n'
+    found = extract(source.encode(), LANGUAGES["python"]).markers
+    assert [(mark.line, mark.tag) for mark in found] == [(1, "SKIP"), (3, "FIXME")]
+    assert key not in found[0].text
+    assert found[0].text.startswith("test_a: needs [redacted] x")
+    assert len(found[0].text) <= 200

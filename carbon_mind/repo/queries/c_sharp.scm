@@ -67,4 +67,8 @@
 (namespace_declaration name: (_) @package body: (_) @package.body)
 (file_scoped_namespace_declaration name: (_) @package)
 
+; --- tests that are switched off
+(method_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off) name: (identifier) @off.name)
+(class_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off) name: (identifier) @off.name)
+
 (comment) @comment

@@ -37,19 +37,13 @@
 (decorator (identifier) @reference)
 (decorator (member_expression property: (property_identifier) @reference))
 
-; --- scope
-(program [(function_declaration) (generator_function_declaration) (class_declaration) (lexical_declaration) (variable_declaration)] @top)
-(program [(import_statement) (export_statement)] @module)
-(export_specifier name: (_) @exported)
-(export_statement value: (_) @exports)
-(program (expression_statement (assignment_expression left: (member_expression) @assignee right: (_) @exports)))
-
 ; --- imports
 (import_statement source: (string (string_fragment) @import))
 (export_statement source: (string (string_fragment) @import))
-(call_expression function: [(identifier) (import)] @importer arguments: (arguments . [
-  (string (string_fragment) @import)
-  (template_string . (string_fragment) @import .)
-]))
+; and tests that are switched off
+(call_expression function: _ @importer @off.how arguments: (arguments . [
+  (string (string_fragment) @import @off.name)
+  (template_string . (string_fragment) @import @off.name .)
+])) @off
 
 (comment) @comment

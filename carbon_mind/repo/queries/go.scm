@@ -39,4 +39,10 @@
 ; --- packages
 (package_clause (package_identifier) @package)
 
+; --- tests that are switched off
+(function_declaration name: (identifier) @off.name body: (block (statement_list (expression_statement (call_expression
+  function: (selector_expression operand: (identifier)) @off.how
+  arguments: (argument_list) @off.arguments
+) @off)) @off.body))
+
 (comment) @comment

@@ -55,5 +55,15 @@
 ; --- packages
 (package_declaration [(identifier) (scoped_identifier)] @package)
 
+; --- tests that are switched off
+(method_declaration (modifiers [
+  (marker_annotation name: (identifier) @off.how)
+  (annotation name: (identifier) @off.how arguments: (annotation_argument_list) @off.arguments)
+] @off) name: (identifier) @off.name)
+(class_declaration (modifiers [
+  (marker_annotation name: (identifier) @off.how)
+  (annotation name: (identifier) @off.how arguments: (annotation_argument_list) @off.arguments)
+] @off) name: (identifier) @off.name)
+
 (line_comment) @comment
 (block_comment) @comment

@@ -49,4 +49,10 @@
 ; --- packages
 (namespace_definition name: (namespace_name) @package)
 
+; --- tests that are switched off
+(method_declaration name: (name) @off.name body: (compound_statement (expression_statement [
+  (member_call_expression name: (name) @off.how arguments: (arguments) @off.arguments)
+  (scoped_call_expression name: (name) @off.how arguments: (arguments) @off.arguments)
+] @off)) @off.body)
+
 (comment) @comment

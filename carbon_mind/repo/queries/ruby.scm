@@ -23,7 +23,22 @@
 (call method: (identifier) @reference)
 (constant) @reference
 
-; --- imports
-(call !receiver method: (identifier) @importer arguments: (argument_list . (string (string_content) @import)))
+; --- imports, and tests that are switched off
+(call !receiver method: (identifier) @importer @off.how arguments: (argument_list . (string (string_content) @import @off.name))) @off
+(call !receiver method: (identifier) @off.how arguments: (argument_list . (string (string_content) @off.name)) block: (_) @off.block) @off
+(call !receiver method: (identifier) @off.in arguments: (argument_list . (string (string_content) @off.name)) block: [
+  (_ body: (body_statement [
+    (identifier) @off.how
+    (call !receiver method: (identifier) @off.how arguments: (argument_list) @off.arguments)
+  ] @off) @off.body)
+  (_ body: (block_body [
+    (identifier) @off.how
+    (call !receiver method: (identifier) @off.how arguments: (argument_list) @off.arguments)
+  ] @off) @off.body)
+])
+(method name: (identifier) @off.name body: (body_statement [
+  (identifier) @off.how
+  (call !receiver method: (identifier) @off.how arguments: (argument_list) @off.arguments)
+] @off) @off.body)
 
 (comment) @comment

@@ -52,15 +52,13 @@
 (token_tree (identifier) @reference . (token_tree "("))
 (type_identifier) @reference
 
-; --- imports: `mod x;` names another file, and one attribute which
+; --- imports: `mod x;` names another file, and an attribute which
 (use_declaration argument: (_) @import)
 (extern_crate_declaration name: (identifier) @import)
 (source_file (mod_item !body name: (identifier) @import.own) @import.item)
 (source_file (mod_item name: (identifier) @import.in body: (declaration_list (mod_item !body name: (identifier) @import.own) @import.item)))
-(attribute_item (attribute (identifier) @key value: [
-  (string_literal (string_content) @import.file)
-  (raw_string_literal (string_content) @import.file)
-])) @import.attribute
+(attribute_item (attribute . (identifier) @key .)) @attribute
+(attribute_item (attribute (identifier) @key value: [(string_literal) (raw_string_literal)] @value)) @attribute
 
 (line_comment) @comment
 (block_comment) @comment

@@ -41,10 +41,5 @@
 (type_parameter name: (type_identifier) @own)
 (type_identifier) @reference
 
-; --- scope
-(program [(abstract_class_declaration) (interface_declaration) (enum_declaration) (type_alias_declaration)] @top)
-(program (ambient_declaration) @ambient)
-(export_statement "=" (_) @exports)
-
 ; --- imports
 (import_require_clause source: (string (string_fragment) @import))

@@ -40,7 +40,7 @@ from carbon_mind.safety.secrets import redact
 from carbon_mind.values import Definition, Marker, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import tree_sitter
 
@@ -88,9 +88,12 @@ def extract(source: bytes, language: Language) -> Tags:
         return Tags(language.name, degraded="generated")
     if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count(b"\n") + 1):
         return Tags(language.name, degraded="minified")
-    whole = not language.outline or may_switch_off(text, language.name)
-    if not whole:
-        text = head(text)
+    outline = language.outline
+    if outline:
+        if may_switch_off(text, language.name):
+            language = replace(language, outline=False)
+        else:
+            text = head(text, language.name)
     if language.name == "python":
         text = _COMMENT_RUN.sub(lambda run: b"\n" * run[0].count(b"\n"), text)
     if _nested(text, language) or (language.name == "bash" and text.count(b"<") > _MANY_REDIRECTIONS):
@@ -100,20 +103,39 @@ def extract(source: bytes, language: Language) -> Tags:
         return Tags(language.name, degraded="parse timeout")
     if _too_deep(root):
         return Tags(language.name, degraded="too deep")
-    return _without_credentials(_collect(text, language, root))
+    tags = _collect(text, language, root)
+    return _without_credentials(_outline(tags) if outline else tags)
+
+
+def _outline(tags: Tags) -> Tags:
+    """The same of every outlined file, whether all of it had to be parsed or not."""
+    off = tuple(mark for mark in tags.markers if mark.tag in ("SKIP", "XFAIL"))
+    return Tags(tags.language, imports=tags.imports, packages=tags.packages, markers=off)
 
 
 def _without_credentials(tags: Tags) -> Tags:
     """Tags are written to a cache, so what they quote is redacted here and not only in the digest."""
     return replace(
         tags,
-        definitions=tuple(replace(item, signature=_quoted(item.signature, MAX_SIGNATURE)) for item in tags.definitions),
-        markers=tuple(replace(item, text=_quoted(item.text, MAX_MARKER)) for item in tags.markers),
+        definitions=tuple(
+            item if item.signature == shown else replace(item, signature=shown)
+            for item, shown in zip(
+                tags.definitions, _quoted([item.signature for item in tags.definitions], MAX_SIGNATURE), strict=True
+            )
+        ),
+        markers=tuple(
+            replace(item, text=shown)
+            for item, shown in zip(tags.markers, _quoted([item.text for item in tags.markers], MAX_MARKER), strict=True)
+        ),
     )
 
 
-def _quoted(line: str, limit: int) -> str:
-    return cut(redact(line), limit)  # in this order: half a credential does not look like one
+def _quoted(lines: list[str], limit: int) -> list[str]:
+    """The lines redacted and then cut: half a credential does not look like one."""
+    together = ("\n" * 8).join(lines)  # too far from each other for one to be what a blob in the next is called
+    if redact(together) != together:  # hardly ever; and one look at all of them costs a tenth of one at each
+        lines = [redact(line) for line in lines]
+    return [cut(line, limit) for line in lines]
 
 
 _SURROGATES = {0xDC80 + i: 0x80 + i for i in range(0x80)}
@@ -316,7 +338,7 @@ def _counts(text: bytes, spans: dict[int, int]) -> tuple[tuple[str, int], ...]:
     counts: Counter[str] = Counter()
     for raw, count in Counter(text[start:end] for start, end in spans.items()).items():
         name = raw.decode("utf-8", "replace")
-        if len(name) > 1 and not any(char.isspace() for char in name):
+        if len(name) > 1 and len(name.split(None, 1)) == 1:
             counts[name] += count
     return tuple(sorted(counts.items()))
 

@@ -6,8 +6,14 @@ Here every text is cleaned and bounded, and a command of a nested manifest gets 
 from __future__ import annotations
 
 from carbon_mind.repo.facts.context import directory
-from carbon_mind.repo.facts.text import MAX_FACT, clean, quote
+from carbon_mind.repo.facts.text import MAX_FACT, clean, quote, words
 from carbon_mind.values import Command, CommandKind, Constraint, EntryPoint, ProjectFacts
+
+# What stands here runs, but nobody starts to read the project there.
+_NO_ENTRY = words(
+    "fuzz fuzzing fuzzers fuzz_targets bench benches benchmark benchmarks perf examples example samples sample demo "
+    "demos playground buildSrc test tests __tests__ e2e spec specs docs doc website site xtask"
+)
 
 
 class Found:
@@ -39,11 +45,14 @@ class Found:
         if text:
             self._constraints.append(Constraint(text, self._source(line, path)))
 
-    def entry(self, name: str, target: str, line: int = 0, path: str = "") -> None:
-        """Add an entry point; one without a plain name or target is left out."""
+    def entry(self, name: str, target: str, line: int = 0, path: str = "") -> bool:
+        """Add an entry point, and tell whether: not without a plain name and target, nor one that only measures or tests."""
         name, target = clean(name), clean(target)
-        if name and target and len(name) <= MAX_FACT and len(target) <= MAX_FACT:
-            self._entry_points.append(EntryPoint(name, target, self._source(line, path)))
+        where = {*directory(path or self.path).split("/"), *directory(target).split("/")}
+        if where & _NO_ENTRY or not name or not target or max(len(name), len(target)) > MAX_FACT:
+            return False
+        self._entry_points.append(EntryPoint(name, target, self._source(line, path)))
+        return True
 
     def framework(self, name: str) -> None:
         """Add the name of a dependency worth knowing; it comes from a list of ours, not from the repository."""

@@ -12,13 +12,14 @@ from carbon_mind.values import CommandKind
 MAX_TASKS = 40
 
 _NAMES: dict[CommandKind, str] = {
-    "build": "build all compile build-all",
-    "test": "test tests unit test-unit unit-test unit-tests unittest test-all tests-all spec pytest integration-test "
-    "integration-tests test-integration test-e2e e2e",
-    "lint": "lint check style ruff flake8 eslint clippy vet lint-check check-lint pre-commit precommit quality "
+    "build": "build compile build-all",
+    "test": "test tests unit test-unit unit-test unit-tests unittest test-all tests-all spec pytest phpunit pest rspec "
+    "vitest jest mocha integration-test integration-tests test-integration test-e2e e2e",
+    "lint": "lint check style ruff flake8 eslint clippy vet rubocop phpcs lint-check check-lint pre-commit precommit "
+    "quality "
     "format-check check-format fmt-check check-fmt",
-    "format": "format fmt black prettier reformat",
-    "typecheck": "typecheck type-check types typing mypy pyright check-types types-check tsc",
+    "format": "format fmt black prettier reformat cs-fix fix-cs phpcbf",
+    "typecheck": "typecheck type-check types typing mypy pyright check-types types-check tsc phpstan psalm",
     "run": "run start dev serve server demo runserver",
 }
 _KINDS: dict[str, tuple[CommandKind, int]] = {

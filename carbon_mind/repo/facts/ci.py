@@ -19,7 +19,7 @@ from carbon_mind.values import ProjectFacts, RepoPath
 
 WANTS = Wants(tree=True)
 MAX_LINES = 3
-ROOM = 150
+ROOM = 146  # leaves room for "and 100 more" within the length of a fact
 
 _FILES = Wants(
     suffixes=(".yml", ".yaml"),
@@ -27,7 +27,9 @@ _FILES = Wants(
     first=("ci", "test", "check", "main", "lint", "build", "pull"),
     limit=40,
 )
-_MAIN_GATE = re.compile(r"(?:^|[^a-z])(?:ci|cicd|tests?|main|checks?|pr|pull)(?![a-z])|continuous")
+_MAIN_GATE = re.compile(
+    r"(?:^|[^a-z])(?:ci|cicd|tests?|main|checks?|build|pr|pull)(?:[-_.](?:suite|matrix)|\.ya?ml)|continuous"
+)
 _TOOLS = words(
     "make just task tox nox pytest unittest ruff black flake8 mypy pyright pre-commit prek hatch npm pnpm yarn bun "
     "deno npx vitest jest eslint tsc biome cargo cross go golangci-lint staticcheck mage cmake ctest meson ninja mvn "
@@ -47,7 +49,7 @@ _MAVEN = words("mvn ./mvnw")
 _QUESTIONS = words("--version -V --help")
 _LONGEST = 25  # words: more is no line to repeat by hand
 _OWN_SCRIPT = re.compile(r"test|lint|check|build|verify|format|manage")
-_SECRET = re.compile(r"token|secret|passw|api_?key|credential|private_?key|://[^/\s]*@", re.IGNORECASE)
+_SECRET = re.compile(r"token|secret|passw|api[_-]?key|credential|private[_-]?key|://[^/\s]*@", re.IGNORECASE)
 _SHELL = re.compile(r"[;|<>`\\$(){}]|(?<!&)&(?!&)")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _TESTS = re.compile(r"(?<![a-z])(?:run)?tests?(?![a-z])|pytest|\btox\b|phpunit|rspec|verify")
@@ -94,9 +96,10 @@ def _gates(context: Context) -> list[tuple[RepoPath, Pipeline]]:
     ]
     called = {name: gate.rank for _, gate in reversed(read) for name in gate.calls}
 
-    def order(item: tuple[RepoPath, Pipeline]) -> tuple[int, bool]:
+    def order(item: tuple[RepoPath, Pipeline]) -> tuple[bool, bool, int]:
         path, gate = item
-        return min(gate.rank, called.get(path, gate.rank)), not _MAIN_GATE.search(path.rpartition("/")[2].lower())
+        rank = min(gate.rank, called.get(path, gate.rank))
+        return rank == 2, not _MAIN_GATE.search(path.rpartition("/")[2].lower()), rank
 
     return sorted(read, key=order)
 
@@ -105,7 +108,7 @@ def _checks(gate: Pipeline, context: Context) -> dict[str, int]:
     """Command -> line; commands that are one at heart stand at the place of the first."""
     chosen: dict[tuple[str, ...], tuple[str, int]] = {}
     for step in gate.steps:
-        for number, place, command in _commands(step):
+        for number, place, command in _commands(step, context):
             for variant in _variants(command, step, place, context):
                 key = (place, *_heart(variant, place, context))
                 shown = _PLACE.sub(r"<\1>", variant) + (f" (in {place})" if place else "")
@@ -122,8 +125,9 @@ def _plainer(command: str, other: str) -> bool:
 # --- from a script to its commands ----------------------------------------------------------------------------------
 
 
-def _commands(step: Step) -> Iterator[tuple[int, str, str]]:
-    """(line, directory, command) of each simple command; `cd` moves the ones behind it."""
+def _commands(step: Step, context: Context) -> Iterator[tuple[int, str, str]]:
+    """(line, directory, command) of each simple command; `cd` moves the ones behind it. A directory that only the run
+    has is another repository's."""
     place = resolve("", step.directory)
     until = ""
     for number, row in _rows(step):
@@ -138,7 +142,11 @@ def _commands(step: Step) -> Iterator[tuple[int, str, str]]:
                 inner = part.removeprefix("cd ").strip()
                 plain = part.startswith("cd ") and (word(inner) or inner == "..") and not inner.startswith("-")
                 place = resolve(place, inner) if plain and place != UNKNOWN else UNKNOWN
-            elif place != UNKNOWN and step.directory != UNKNOWN:
+            elif (
+                place != UNKNOWN
+                and step.directory != UNKNOWN
+                and (not place or any(True for _ in context.below(place)))
+            ):
                 yield number, place, part
 
 
@@ -179,7 +187,7 @@ def _variants(command: str, step: Step, place: str, context: Context) -> list[st
         return []
     names = list(dict.fromkeys(_PLACE.findall(filled)))
     if len(names) == 1:
-        each = [" ".join(_PLACE.sub(lambda _, v=value: v, filled).split()) for value in step.matrix[names[0]]]
+        each = [" ".join(filled.replace(f"{_OPEN}{names[0]}{_CLOSE}", v).split()) for v in step.matrix[names[0]]]
         hearts = [heart for variant in each if (heart := _heart(variant, place, context))]
         if len(set(hearts)) > 1 or not _heart(filled, place, context):
             return [variant for variant in each if _heart(variant, place, context)]

@@ -96,14 +96,7 @@ def scan(text: str, path: str) -> Makefile:
     done: set[str] = set()  # targets with a recipe that does something
     for number, row in _joined(text):
         if row.startswith("\t"):
-            if inside == ".DEFAULT" and (match := _FORWARD.search(row)):
-                made.forwards.append(match.group(1))
-            for name in inside.split():
-                if name in made.targets and row.strip() and made.targets[name].path == path:
-                    prints = bool(_PRINTS.match(row))
-                    made.targets[name].talks = prints and name not in done
-                    if not prints:
-                        done.add(name)
+            _recipe(made, inside, row, done)
             continue
         if row.startswith(("define ", "endef")):
             defining = row.startswith("define ")
@@ -132,6 +125,17 @@ def scan(text: str, path: str) -> Makefile:
             if not made.default and name[0] not in ".%$":
                 made.default = name
     return made
+
+
+def _recipe(made: Makefile, inside: str, row: str, done: set[str]) -> None:
+    """One line of the recipe of the targets `inside`."""
+    if inside == ".DEFAULT" and (match := _FORWARD.search(row)):
+        made.forwards.append(match.group(1))
+    elif not _PRINTS.match(row):
+        done.update(inside.split())
+    for name in inside.split():
+        if name in made.targets:
+            made.targets[name].talks = name not in done
 
 
 def _joined(text: str) -> list[tuple[int, str]]:
@@ -200,7 +204,9 @@ def _programs(found: Found, made: Makefile, path: str, context: Context) -> None
     """Programs that the default target links, each with the C file that carries its name."""
     here = directory(path)
     wanted = [made.default]
-    wanted += [need for key in (made.default, "all", "build") if key in made.targets for need in made.targets[key].needs]
+    wanted += [
+        need for key in (made.default, "all", "build") if key in made.targets for need in made.targets[key].needs
+    ]
     for name in list(dict.fromkeys(wanted))[:16]:
         if name not in made.targets or kind_of(name):
             continue

@@ -19,6 +19,7 @@ MAX_FRAMEWORKS = 24
 # `uv run tox -e py` after `uv run pytest`: both bring their environment, so the second only takes longer.
 _WRAPPED = re.compile(r"(?:uv|poetry|pdm|pipenv|hatch) run (?:--?\S+ \S+ )*(?:tox|nox)\b")
 _DIRECT = re.compile(r"(?:uv|poetry|pdm|pipenv|hatch) ")
+_TESTS = frozenset({"test", "test-one"})
 _NESTED = re.compile(r"(?P<subject>[^\d<>=~^*]+).* \(in \S+/\)\Z")  # as `Found.constraint` writes it
 
 
@@ -32,8 +33,8 @@ class Part:
 
 
 def merge(parts: Iterable[Part]) -> ProjectFacts:
-    """All facts of a project. A nested manifest adds a command only where its ecosystem's root manifest has none of the
-    kind: what the root offers is how the project wants to be built."""
+    """All facts of a project. What the root offers is how the project wants to be built: a nested manifest adds tests
+    only where its ecosystem's root manifest has none, and another kind of command only where the root has none at all."""
     ordered = list(parts)
     ordered = [part for part in ordered if part.root] + [part for part in ordered if not part.root]
     entry_points: dict[tuple[str, str], EntryPoint] = {}
@@ -51,11 +52,14 @@ def merge(parts: Iterable[Part]) -> ProjectFacts:
 
 
 def _commands(parts: Sequence[Part]) -> tuple[Command, ...]:
-    at_root = {(part.ecosystem, command.kind) for part in parts if part.root for command in part.facts.commands}
+    offered = {(part.ecosystem, command.kind) for part in parts if part.root for command in part.facts.commands}
+    kinds = {kind for _, kind in offered}
     chosen: dict[str, Command] = {}
     for part in parts:
         for command in part.facts.commands:
-            if part.root or (part.ecosystem, command.kind) not in at_root:
+            tests = command.kind in _TESTS
+            there = (part.ecosystem, command.kind) in offered if tests else command.kind in kinds
+            if part.root or not there:
                 chosen.setdefault(command.command, command)
     direct = {c.kind for c in chosen.values() if _DIRECT.match(c.command) and not _WRAPPED.match(c.command)}
     kept: list[Command] = []

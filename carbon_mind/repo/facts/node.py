@@ -120,7 +120,8 @@ def _scripts(found: Found, package: dict[str, object], at: dict[tuple[str, ...],
         for name, body in table(package, "scripts").items()
         if isinstance(body, str) and word(name) and "no test specified" not in body
     }
-    bodies = {name: _followed(scripts, name) for name in scripts}
+    ends = {name: _followed(scripts, name) for name in scripts}
+    bodies = {name: scripts[end] for name, end in ends.items()}
     offered: set[tuple[CommandKind, str]] = set()
     for kind, name in ranked(scripts):
         kind = _by_body(name, bodies[name], kind)
@@ -130,20 +131,21 @@ def _scripts(found: Found, package: dict[str, object], at: dict[tuple[str, ...],
     tests = [name for kind, name in ranked(scripts) if kind == "test"]
     tests.sort(key=lambda name: "unit" not in name)  # `test` may run everything; a unit script is the quick one
     for name in tests:
-        if call := _one_test(bodies[name], f"{manager} run {name}", manager):
-            found.command("test-one", call, at.get(("scripts", name), 0))
+        # Options behind a script that calls another would be read by the package manager in between.
+        if call := _one_test(bodies[name], f"{manager} run {ends[name]}", manager):
+            found.command("test-one", call, at.get(("scripts", ends[name]), 0))
             break
 
 
 def _followed(scripts: dict[str, str], name: str) -> str:
-    """The body of a script; of one that only calls another, the other's."""
-    body = scripts[name]
+    """The script that does the work: itself, or the one that it only calls."""
     for _ in range(5):
-        match = _CALL.fullmatch(body.strip())
-        if match is None or match.group(1) not in scripts:
+        match = _CALL.fullmatch(scripts[name].strip())
+        called = (match.group(1) or match.group(2)) if match else ""
+        if called not in scripts:
             break
-        body = scripts[match.group(1)]
-    return body
+        name = called
+    return name
 
 
 def _by_body(name: str, body: str, kind: CommandKind) -> CommandKind:
@@ -222,7 +224,7 @@ def _member_of(path: str, context: Context) -> str:
     above = context.nearest(directory(directory(path)), "package.json") if directory(path) else None
     while above is not None:
         globs, _, _ = _globs(above, parse_json(context.text(above) or ""), context)
-        if globs and path in members(globs, directory(above), "package.json", context):
+        if globs and path in list(members(globs, directory(above), "package.json", context)):
             return above
         above = context.nearest(directory(directory(above)), "package.json") if directory(above) else None
     return ""

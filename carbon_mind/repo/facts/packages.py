@@ -52,14 +52,16 @@ def summary(packages: Sequence[tuple[str, str]], room: int) -> str:
             groups.setdefault((parent, before), []).append(shown)
     parts: list[str] = []
     last = ""
+    left = len([name for names in groups.values() for name in names])
     for (parent, before), names in sorted(groups.items(), key=lambda item: (item[0][0], bool(item[0][1]))):
         where = f"{parent}/: " if parent and parent != last else ""
         last = parent
         alone = not before or len(names) == 1
-        left = room - len(where) - len(before) - 2
-        inner = listing([before + name for name in names], left) if alone else listing(names, left + len(names))
+        space = room - len(where) - (0 if alone else len(before) + 2)
+        inner = listing([before + name for name in names] if alone else names, space + (0 if alone else len(names)))
         if not inner:
-            break
+            return "; ".join(parts) + f" and {left} more" if parts else ""
         parts.append(where + (inner if alone else f"{before}{{{inner.replace(', ', ',')}}}"))
         room -= len(parts[-1]) + 2
+        left -= len(names)
     return "; ".join(parts)

@@ -36,6 +36,7 @@ from carbon_mind.repo.facts.name import project_name
         ({"pyproject.toml": "project = 3\n"}, ""),
         ({"setup.cfg": "[metadata]\nversion = 1\nname = shop\n"}, "shop"),
         ({"setup.py": "setup(\n    name='shop',\n)\n"}, "shop"),
+        ({"setup.cfg": "[metadata]\n" * 40_000}, ""),
         ({"mix.exs": "  def project do\n    [\n      app: :ecto,\n"}, "ecto"),
         ({"settings.gradle.kts": 'rootProject.name = "mockito"\n'}, "mockito"),
         ({"meson.build": "project('x', 'c')\n"}, "x"),

@@ -47,6 +47,8 @@ _LAUNCHERS = words("run exec x -m")
 _NODE = words("npm pnpm yarn bun")
 _MAVEN = words("mvn ./mvnw")
 _QUESTIONS = words("--version -V --help")
+_MAX_ROW = 2000
+_MAX_COMMAND = 400  # characters, before its variables have their values
 _LONGEST = 25  # words: more is no line to repeat by hand
 _OWN_SCRIPT = re.compile(r"test|lint|check|build|verify|format|manage")
 _SECRET = re.compile(r"token|secret|passw|api[_-]?key|credential|private[_-]?key|://[^/\s]*@", re.IGNORECASE)
@@ -60,8 +62,8 @@ _OR_NOTHING = re.compile(r"\s*\|\|\s*''\Z")
 _EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)")
-_PIECES = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|&&|;|[^'"&;]+|.""")
-_COMMENT = re.compile(r"(?:^|\s)#.*")
+_PIECES = re.compile(r"""'[^']*(?:'|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z)|&&|;|[^'"&;]+|.""")
+_COMMENT = re.compile(r"(?:^|\s)#")
 _OPEN = "\ue000"  # around the name of a variable of the matrix; `clean` would remove it, so no text has it
 _CLOSE = "\ue001"
 _PLACE = re.compile(f"{_OPEN}([\\w.-]+){_CLOSE}")
@@ -131,23 +133,34 @@ def _commands(step: Step, context: Context) -> Iterator[tuple[int, str, str]]:
     place = resolve("", step.directory)
     until = ""
     for number, row in _rows(step):
+        if len(row) > _MAX_ROW:
+            continue
         if until:
             until = "" if row.strip() == until else until
             continue
         if match := _HEREDOC.search(row):
             until = match.group(1)
             continue
-        for part in _split(_COMMENT.sub("", row) if "'" not in row and '"' not in row else row):
+        for part in _split(_bare(row)):
             if part.startswith(("cd ", "pushd ", "popd", "(", "#")):
                 inner = part.removeprefix("cd ").strip()
                 plain = part.startswith("cd ") and (word(inner) or inner == "..") and not inner.startswith("-")
                 place = resolve(place, inner) if plain and place != UNKNOWN else UNKNOWN
-            elif (
-                place != UNKNOWN
-                and step.directory != UNKNOWN
-                and (not place or any(True for _ in context.below(place)))
-            ):
+            elif len(part) <= _MAX_COMMAND and UNKNOWN not in (place, step.directory) and _exists(place, context):
                 yield number, place, part
+
+
+def _bare(row: str) -> str:
+    """Without the comment: the first `#` that no open quote holds."""
+    for match in _COMMENT.finditer(row):
+        before = row[: match.start()]
+        if before.count("'") % 2 == 0 and before.count('"') % 2 == 0:
+            return before
+    return row
+
+
+def _exists(place: str, context: Context) -> bool:
+    return not place or next(context.below(place), None) is not None
 
 
 def _rows(step: Step) -> Iterator[tuple[int, str]]:

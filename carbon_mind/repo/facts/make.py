@@ -93,7 +93,7 @@ def scan(text: str, path: str) -> Makefile:
     made = Makefile()
     inside = ""
     defining = False
-    done: set[str] = set()  # targets with a recipe that does something
+    done: set[str] = set()  # rules whose recipe does something
     for number, row in _joined(text):
         if row.startswith("\t"):
             _recipe(made, inside, row, done)
@@ -131,11 +131,12 @@ def _recipe(made: Makefile, inside: str, row: str, done: set[str]) -> None:
     """One line of the recipe of the targets `inside`."""
     if inside == ".DEFAULT" and (match := _FORWARD.search(row)):
         made.forwards.append(match.group(1))
-    elif not _PRINTS.match(row):
-        done.update(inside.split())
-    for name in inside.split():
-        if name in made.targets:
-            made.targets[name].talks = name not in done
+    elif inside not in done:
+        if not _PRINTS.match(row):
+            done.add(inside)
+        for name in inside.split():
+            if name in made.targets:
+                made.targets[name].talks = inside not in done
 
 
 def _joined(text: str) -> list[tuple[int, str]]:

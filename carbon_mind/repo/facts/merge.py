@@ -18,6 +18,7 @@ MAX_FRAMEWORKS = 24
 
 # `uv run tox -e py` after `uv run pytest`: both bring their environment, so the second only takes longer.
 _WRAPPED = re.compile(r"(?:uv|poetry|pdm|pipenv|hatch) run (?:--?\S+ \S+ )*(?:tox|nox)\b")
+_TOX = re.compile(r"(?:^| )tox -e ")
 _DIRECT = re.compile(r"(?:uv|poetry|pdm|pipenv|hatch) ")
 _TESTS = frozenset({"test", "test-one"})
 _NESTED = re.compile(r"(?P<subject>[^\d<>=~^*]+).* \(in \S+/\)\Z")  # as `Found.constraint` writes it
@@ -43,10 +44,13 @@ def merge(parts: Iterable[Part]) -> ProjectFacts:
         for entry in part.facts.entry_points:
             entry_points.setdefault((entry.name, entry.target), entry)
         frameworks.update(dict.fromkeys(part.facts.frameworks))
+    # `python -m flask` starts what `flask` starts.
+    again = {f"python -m {name}" for name, _ in entry_points}
+    entries = [entry for entry in entry_points.values() if entry.name not in again]
     return ProjectFacts(
         _commands(ordered),
         _constraints(ordered),
-        tuple(entry_points.values())[:MAX_ENTRY_POINTS],
+        tuple(entries[:MAX_ENTRY_POINTS]),
         tuple(sorted(tuple(frameworks)[:MAX_FRAMEWORKS])),
     )
 
@@ -67,6 +71,8 @@ def _commands(parts: Sequence[Part]) -> tuple[Command, ...]:
         of_kind = [c for c in chosen.values() if c.kind == kind]
         if kind in direct:
             of_kind = [c for c in of_kind if not _WRAPPED.match(c.command)]
+        if kind == "test-one" and any(not _TOX.search(c.command) and "pytest" in c.command for c in of_kind):
+            of_kind = [c for c in of_kind if not _TOX.search(c.command)]
         kept += of_kind[:MAX_OF_A_KIND]
     return tuple(kept)
 

@@ -15,7 +15,7 @@ from carbon_mind.values import RepoPath
 _NAME = re.compile(r"[A-Za-z0-9@][A-Za-z0-9@._/-]{0,59}\Z")
 _GO_MODULE = re.compile(r"^module[ \t]+\"?([^\s\"]{1,200})", re.M)
 _GO_MAJOR = re.compile(r"/v[0-9]+\Z")  # a major version's path element, no name
-_SETUP_CFG = re.compile(r"^\[metadata\]\s*\n(?:[ \t]*\S.*\n)*?name[ \t]*=[ \t]*(\S{1,60})[ \t]*$", re.M)
+_SETUP_CFG = re.compile(r"^\[metadata\][ \t]*\n(?:.*\n){0,20}?name[ \t]*=[ \t]*(\S{1,60})[ \t]*$", re.M)
 _SETUP_PY = re.compile(r"^[ \t]+name[ \t]*=[ \t]*[\"']([\w.-]{1,60})[\"']", re.M)
 _MIX_APP = re.compile(r"^[ \t]+app:[ \t]*:(\w{1,60})", re.M)
 _GRADLE_ROOT = re.compile(r"^rootProject\.name\s*=\s*[\"']([\w.-]{1,60})[\"']", re.M)

@@ -23,7 +23,12 @@ def members(globs: Iterable[str], here: str, manifest: str, context: Context) ->
     unwanted: list[re.Pattern[str]] = []
     for glob in list(globs)[:MAX_PACKAGES]:
         bare = glob.removeprefix("!").removeprefix("./").rstrip("/")
-        if bare and _GLOB.match(bare):
+        # One `*` in a part and two `**` at most: more would let a pattern run for hours on a long path.
+        if (
+            _GLOB.match(bare)
+            and bare.count("**") <= 2
+            and all(p in ("*", "**") or p.count("*") < 2 for p in bare.split("/"))
+        ):
             (unwanted if glob.startswith("!") else wanted).append(_pattern(bare))
     prefix = f"{here}/" if here else ""
     found = 0

@@ -82,6 +82,12 @@ def test_commands_of_a_workflow_tests_first() -> None:
         (">-\n        make\n        test", "make test"),
         ("sudo apt-get install x && ./configure && make", "./configure; make"),
         ("make test; make lint", "make test; make lint"),
+        ("|\n        make test  # it's quick", "make test"),
+        ("|\n        pytest -k '# x'", "pytest -k '# x'"),
+        # Rows that a careless expression would take minutes over.
+        ("|\n        " + '\\"' * 50_000, ""),
+        ("|\n        make " + "${{ " * 400, ""),
+        ("|\n        " + "make ${{ " * 10_000, ""),
         ("|\n        cd web\n        npm test", "npm test (in web)"),
         ("|\n        cd web\n        cd ..\n        npm test", "npm test"),
         ("|\n        cd $HOME\n        npm test", ""),

@@ -55,10 +55,7 @@ def test_everything_of_one_project() -> None:
             Constraint("environment manager: uv", "uv.lock"),
             Constraint("build backend: hatchling.build", "pyproject.toml:17"),
         ),
-        entry_points=(
-            EntryPoint("shop", "shop.cli:main", "pyproject.toml:7"),
-            EntryPoint("python -m shop", "src/shop/__main__.py", "src/shop/__main__.py"),
-        ),
+        entry_points=(EntryPoint("shop", "shop.cli:main", "pyproject.toml:7"),),
         frameworks=("flask", "mypy", "pytest", "ruff"),
     )
 

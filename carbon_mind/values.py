@@ -72,9 +72,7 @@ class Tags:
     language: str
     definitions: tuple[Definition, ...] = ()  # by (line, name, kind)
     references: tuple[tuple[str, int], ...] = ()  # (name, number of uses), by name
-    imports: tuple[
-        str, ...
-    ] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/imports`
+    imports: tuple[str, ...] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/imports`
     packages: tuple[str, ...] = ()  # packages or namespaces that the file declares to be part of, by name
     bases: tuple[tuple[str, int], ...] = ()  # (name of a base class, number of classes derived from it), by name
     markers: tuple[Marker, ...] = ()  # by (line, tag)

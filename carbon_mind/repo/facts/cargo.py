@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from carbon_mind.repo.facts.context import Context, Wants, join, resolve
+from carbon_mind.repo.facts.context import Context, Wants, directory, join, resolve
 from carbon_mind.repo.facts.found import Found
+from carbon_mind.repo.facts.kinds import ranked
+from carbon_mind.repo.facts.packages import members, summary
 from carbon_mind.repo.facts.text import listing, strings, table, toml_line, version, word, words
 from carbon_mind.values import ProjectFacts, RepoPath
 
@@ -27,24 +29,53 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     whole = toml_line(text, "workspace") if "workspace" in manifest else 0
     found.command("build", "cargo build --workspace" if whole else "cargo build", whole or line)
     found.command("test", "cargo test --workspace" if whole else "cargo test", whole or line)
-    members = [name for name in strings(workspace.get("members")) if word(name.replace("*", "x"))]
-    found.command("test-one", "cargo test -p PACKAGE NAME" if members else "cargo test NAME", whole or line)
-    if package and members:
-        found.command("test-one", "cargo test NAME", line)
-    if members and members != ["."]:
-        at = toml_line(text, "workspace", "members")
-        found.constraint(f"workspace members: {listing(members, 130)}", at, where=True)
+    inside = _inside(path, context)
+    globs = [name for name in strings(workspace.get("members")) if word(name.replace("*", "x"))]
+    found.command("test-one", "cargo test -p PACKAGE NAME" if globs else "cargo test NAME", whole or line)
+    if globs and globs != ["."]:
+        _members(found, text, globs, context)
     _checks(found, manifest, text, context, " --workspace" if whole else "")
-    _versions(found, package, workspace, text, nested=bool(here))
+    if not inside:
+        _versions(found, package, workspace, text)
+    if not found.directory:
+        _aliases(found, context)
     for name, file, at in _programs(manifest, text, here, context):
-        found.entry(name, file, at)
-        found.command("run", f"cargo run --bin {name}", at)
+        if found.entry(name, file, at):
+            package_name = word(package.get("name"))
+            alone = (
+                f"cargo run -p {package_name} --bin {name}" if inside and package_name else f"cargo run --bin {name}"
+            )
+            found.command("run", alone, at, here=not (inside and package_name))
     for group in ("dependencies", "dev-dependencies"):
         for owner in (manifest, workspace):
             for name in table(owner, group):
                 if name in FRAMEWORKS:
                     found.framework(name)
     return found.done()
+
+
+def _inside(path: str, context: Context) -> bool:
+    """Whether a workspace above speaks for this package."""
+    above = context.nearest(directory(directory(path)), "Cargo.toml") if directory(path) else None
+    return above is not None and "workspace" in context.toml(above)
+
+
+def _aliases(found: Found, context: Context) -> None:
+    for path in (".cargo/config.toml", ".cargo/config"):
+        text = context.text(path)
+        for kind, name in ranked(filter(word, table(context.toml(path), "alias"))) if text else ():
+            found.command(kind, f"cargo {name}", toml_line(text or "", "alias", name), path)
+
+
+def _members(found: Found, text: str, globs: list[str], context: Context) -> None:
+    """Names, because `-p` takes a name, with the directories that differ."""
+    packages = [
+        (str(table(context.toml(path), "package").get("name", "")), directory(path)[len(found.directory) :].lstrip("/"))
+        for path in members(globs, found.directory, "Cargo.toml", context)
+    ]
+    packages = [(name, place) for name, place in packages if word(name)]
+    shown = summary(packages, 138) or listing(globs, 130)
+    found.constraint(f"workspace members: {shown}", toml_line(text, "workspace", "members"), where=True)
 
 
 def _checks(found: Found, manifest: dict[str, object], text: str, context: Context, whole: str) -> None:
@@ -60,12 +91,9 @@ def _checks(found: Found, manifest: dict[str, object], text: str, context: Conte
             found.command("format", "cargo fmt --all" if whole else "cargo fmt", 0, join(found.directory, name))
 
 
-def _versions(
-    found: Found, package: dict[str, object], workspace: dict[str, object], text: str, *, nested: bool
-) -> None:
+def _versions(found: Found, package: dict[str, object], workspace: dict[str, object], text: str) -> None:
     shared = table(workspace, "package")
-    labels = (("rust-version", "Rust >="), ("edition", "Rust edition "))
-    for key, label in labels[:1] if nested else labels:
+    for key, label in (("rust-version", "Rust >="), ("edition", "Rust edition ")):
         for keys, value in ((("package", key), package.get(key)), (("workspace", "package", key), shared.get(key))):
             if spec := version(value):
                 found.constraint(f"{label}{spec}", toml_line(text, *keys), where=True)

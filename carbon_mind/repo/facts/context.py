@@ -95,6 +95,10 @@ class Context:
                 return None
             parent = directory(parent)
 
+    def named(self, name: str) -> Sequence[RepoPath]:
+        """Every file of this name, in order."""
+        return self._by_name.get(name, ())
+
     def has_suffix(self, *suffixes: str) -> bool:
         """Whether a file of ours ends so."""
         return any(ours(path) for suffix in suffixes for path in self._by_suffix.get(suffix, ()))

@@ -12,6 +12,7 @@ from carbon_mind.values import ProjectFacts, RepoPath
 WANTS = Wants(names=("global.json",), suffixes=(".sln", ".slnx", ".csproj", ".fsproj"), limit=16, in_tests=True)
 
 _FRAMEWORK = re.compile(r"<TargetFrameworks?>((?:;?net[a-z]{0,9}\d[\d.]{0,8}(?:-[a-z0-9.]{1,16})?){1,6});?<")
+_ASIDE = re.compile(r"(?:^|[/.])(?:eng|build|tests?|testapps?|benchmarks?|samples?)(?:/|\.\w+proj\Z)", re.IGNORECASE)
 _EXE = re.compile(r"<OutputType>\s*(?:Exe|WinExe)\s*<|Sdk=\"Microsoft\.NET\.Sdk\.Web\"")
 _TESTS = re.compile(r"Microsoft\.NET\.Test\.Sdk|Include=\"(?:xunit|NUnit|MSTest)[\w.]*\"")
 _PACKAGES = {
@@ -56,11 +57,11 @@ def _project(found: Found, text: str, context: Context, name: str) -> None:
             found.command("test", f"dotnet test {quote(name)}", tests)
             found.command("test-one", f"dotnet test {quote(name)} --filter FullyQualifiedName~NAME", tests)
     match = next((m for _, row in numbered(text) if (m := _FRAMEWORK.search(row))), None)
-    if match:
+    if match and not tests and not _ASIDE.search(found.path):
         found.constraint(f"target framework {match.group(1)}", first_line(text, _FRAMEWORK))
     runs = first_line(text, _EXE)
     program = join(found.directory, "Program.cs")
-    if runs and not tests and context.has(program):
+    if runs and not tests and context.has(program) and not _ASIDE.search(found.path):
         found.entry(name.rpartition(".")[0], program, runs)
         found.command("run", f"dotnet run --project {quote(found.path)}", runs, here=False)
     for key, framework in _PACKAGES.items():

@@ -6,8 +6,16 @@ Here every text is cleaned and bounded, and a command of a nested manifest gets 
 from __future__ import annotations
 
 from carbon_mind.repo.facts.context import directory
-from carbon_mind.repo.facts.text import MAX_FACT, clean, quote
+from carbon_mind.repo.facts.text import MAX_FACT, clean, quote, words
 from carbon_mind.values import Command, CommandKind, Constraint, EntryPoint, ProjectFacts
+
+# What stands here runs, but nobody starts to read the project there.
+_NO_ENTRY = words(
+    "fuzz fuzzing fuzzers fuzz_targets bench benches benchmark benchmarks perf examples example samples sample demo "
+    "demos playground buildsrc testapps test tests __tests__ e2e spec specs docs doc website site xtask"
+)
+# Commands and versions there are of the documentation or of a measurement, not of the project.
+_ASIDE = words("docs doc website site fuzz bench benches benchmark benchmarks playground demo demos integration")
 
 
 class Found:
@@ -16,6 +24,7 @@ class Found:
     def __init__(self, path: str) -> None:
         self.path = path
         self.directory = directory(path)
+        self._aside = bool(_ASIDE & set(self.directory.split("/")))
         self._commands: list[Command] = []
         self._constraints: list[Constraint] = []
         self._entry_points: list[EntryPoint] = []
@@ -27,7 +36,7 @@ class Found:
         if here and self.directory:
             command = f"cd {quote(self.directory)} && {command}"
         command = clean(command)
-        if command and len(command) <= MAX_FACT:
+        if command and len(command) <= MAX_FACT and not self._aside:
             self._commands.append(Command(kind, command, self._source(line, path)))
 
     def constraint(self, text: str, line: int = 0, path: str = "", *, where: bool = False) -> None:
@@ -36,14 +45,18 @@ class Found:
         text = clean(text + suffix)
         if len(text) > MAX_FACT:
             text = text[: MAX_FACT - 1].rstrip() + "…"
-        if text:
+        if text and not (where and self._aside):
             self._constraints.append(Constraint(text, self._source(line, path)))
 
-    def entry(self, name: str, target: str, line: int = 0, path: str = "") -> None:
-        """Add an entry point; one without a plain name or target is left out."""
+    def entry(self, name: str, target: str, line: int = 0, path: str = "") -> bool:
+        """Add an entry point, and tell whether: not without a plain name and target, nor one that only measures or tests."""
         name, target = clean(name), clean(target)
-        if name and target and len(name) <= MAX_FACT and len(target) <= MAX_FACT:
-            self._entry_points.append(EntryPoint(name, target, self._source(line, path)))
+        parts = [*directory(path or self.path).split("/"), *directory(target).split("/")]
+        where = {part.rpartition(".")[2].lower() for part in parts}  # `Shop.Benchmarks` in .NET
+        if where & _NO_ENTRY or not name or not target or max(len(name), len(target)) > MAX_FACT:
+            return False
+        self._entry_points.append(EntryPoint(name, target, self._source(line, path)))
+        return True
 
     def framework(self, name: str) -> None:
         """Add the name of a dependency worth knowing; it comes from a list of ours, not from the repository."""

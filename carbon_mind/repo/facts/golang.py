@@ -6,6 +6,7 @@ import re
 
 from carbon_mind.repo.facts.context import Context, Wants, directory, join, ours
 from carbon_mind.repo.facts.found import Found
+from carbon_mind.repo.facts.kinds import ranked
 from carbon_mind.repo.facts.text import first_line, numbered, quote, version, word
 from carbon_mind.values import ProjectFacts, RepoPath
 
@@ -34,7 +35,10 @@ _MODULE = re.compile(r"module\s+\S")
 _GO = re.compile(r"(go|toolchain)\s+(\S+)")
 _REQUIRE = re.compile(r"\s*(?:require\s+)?([\w.~/-]+)\s+v\d")
 _MAJOR = re.compile(r"/v\d+\Z")
-_MAIN = re.compile(r"package\s+main\b")
+_MAIN = re.compile(r"^package\s+main\b")
+_MAIN_FUNCTION = re.compile(r"^func\s+main\s*\(")
+_MAGE = re.compile(r"func\s+([A-Z]\w{0,40})\s*\((?:ctx context\.Context)?\)")
+MAX_FILES = 40
 _LINTER = (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json")
 
 
@@ -48,7 +52,7 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     found.command("build", "go build ./...", line)
     if any(file.endswith("_test.go") and ours(file) for file in context.below(here)):
         found.command("test", "go test ./...", line)
-        found.command("test-one", "go test ./pkg -run Name", line)
+        found.command("test-one", "go test ./path/to/package -run '^TestName$'", line)
     linter = next((join(here, name) for name in _LINTER if context.has(join(here, name))), "")
     if linter:
         found.command("lint", "golangci-lint run", 0, linter)
@@ -61,8 +65,17 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
             name = FRAMEWORKS.get(_MAJOR.sub("", need.group(1)))
             if name:
                 found.framework(name)
+    magefile = join(here, "magefile.go")
+    targets = {m.group(1).lower(): n for n, row in numbered(context.text(magefile) or "") if (m := _MAGE.match(row))}
+    for kind, name in ranked(targets):
+        found.command(kind, f"mage {name}", targets[name], magefile)
     _programs(found, context, line)
     return found.done()
+
+
+def _module(text: str) -> str:
+    rows = [row.split() for _, row in numbered(text) if _MODULE.match(row)]
+    return rows[0][1].strip('"') if rows else ""
 
 
 def _programs(found: Found, context: Context, line: int) -> None:
@@ -71,11 +84,16 @@ def _programs(found: Found, context: Context, line: int) -> None:
     candidates += [
         file
         for file in context.below(join(here, "cmd"))
-        if file.endswith("/main.go") and file.count("/") - here.count("/") - bool(here) == 2
+        if file.endswith(".go")
+        and not file.endswith("_test.go")
+        and file.count("/") - here.count("/") - bool(here) == 2
     ]
-    for file in candidates[:12]:
-        at = first_line(context.text(file) or "", _MAIN)
-        if not at:
+    module = _MAJOR.sub("", _module(context.text(found.path) or "")).rpartition("/")[2]
+    candidates.sort(key=lambda file: directory(file).rpartition("/")[2] not in {module, here.rpartition("/")[2]})
+    for file in candidates[:MAX_FILES]:
+        text = context.text(file) or ""
+        at = first_line(text, _MAIN)
+        if not at or not first_line(text, _MAIN_FUNCTION):
             continue
         package = directory(file)[len(here) + 1 if here else 0 :]
         name = package.rpartition("/")[2] or here.rpartition("/")[2] or "main"

@@ -71,7 +71,9 @@ def _maven(found: Found, text: str, context: Context) -> None:
     found.command("build", f"{maven} compile", line)
     if _has_tests(found, context):
         found.command("test", f"{maven} test", line)
-        found.command("test-one", f"{maven} test -Dtest=Class#method", line)
+        # In a build of modules the others would fail, because none of their tests is chosen.
+        several = "-pl MODULE -am -Dsurefire.failIfNoSpecifiedTests=false " if first_line(text, _MODULE) else ""
+        found.command("test-one", f"{maven} test {several}-Dtest=Class#method", line)
     if at := first_line(text, _SPOTLESS):
         found.command("format", f"{maven} spotless:apply", at)
     if at := first_line(text, _CHECKSTYLE):
@@ -91,7 +93,8 @@ def _gradle(found: Found, text: str, context: Context, *, commands: bool) -> Non
         found.command("build", f"{gradle} build", 1)
         if _has_tests(found, context):
             found.command("test", f"{gradle} test", 1)
-            found.command("test-one", f"{gradle} test --tests Class.method", 1)
+            one = ":MODULE:test" if "settings.gradle" in found.path and first_line(text, _INCLUDE) else "test"
+            found.command("test-one", f"{gradle} {one} --tests Class.method", 1)
     if at := first_line(text, _SPOTLESS):
         found.command("format", f"{gradle} spotlessApply", at)
     if at := first_line(text, _APPLICATION):

@@ -12,13 +12,14 @@ from carbon_mind.values import CommandKind
 MAX_TASKS = 40
 
 _NAMES: dict[CommandKind, str] = {
-    "build": "build all compile build-all",
-    "test": "test tests unit test-unit unit-test unit-tests unittest test-all tests-all spec pytest integration-test "
-    "integration-tests test-integration test-e2e e2e",
-    "lint": "lint check style ruff flake8 eslint clippy vet lint-check check-lint format-check check-format fmt-check "
-    "check-fmt pre-commit precommit quality",
-    "format": "format fmt black prettier reformat",
-    "typecheck": "typecheck type-check types typing mypy pyright check-types types-check tsc",
+    "build": "build compile build-all",
+    "test": "test tests unit test-unit unit-test unit-tests unittest test-all tests-all spec pytest phpunit pest rspec "
+    "vitest jest mocha integration-test integration-tests test-integration test-e2e e2e",
+    "lint": "lint check style ruff flake8 eslint clippy vet rubocop phpcs lint-check check-lint pre-commit precommit "
+    "quality "
+    "format-check check-format fmt-check check-fmt",
+    "format": "format fmt black prettier reformat cs-fix fix-cs phpcbf",
+    "typecheck": "typecheck type-check types typing mypy pyright check-types types-check tsc phpstan psalm",
     "run": "run start dev serve server demo runserver",
 }
 _KINDS: dict[str, tuple[CommandKind, int]] = {
@@ -28,7 +29,7 @@ _KINDS: dict[str, tuple[CommandKind, int]] = {
 
 def normal(name: str) -> str:
     """A name with one separator: `test:unit`, `test_unit` and `test-unit` are the same."""
-    return name.lower().replace(":", "-").replace("_", "-")
+    return name.lower().replace(":", "-").replace("_", "-").replace(".", "-")
 
 
 def kind_of(name: str) -> CommandKind | None:
@@ -37,8 +38,14 @@ def kind_of(name: str) -> CommandKind | None:
     return known[0] if known else None
 
 
+# What a formatter makes right needs no check of its own in a list of commands.
+_FORMAT_CHECKS = frozenset({"format-check", "check-format", "fmt-check", "check-fmt"})
+
+
 def ranked(names: Iterable[str]) -> list[tuple[CommandKind, str]]:
     """(kind, name) of each name that tells its kind, the plainest name of a kind first; otherwise in given order."""
     known = [(*_KINDS[normal(name)], name) for name in names if normal(name) in _KINDS]
     known.sort(key=lambda item: item[1])
+    if any(kind == "format" for kind, _, _ in known):
+        known = [item for item in known if normal(item[2]) not in _FORMAT_CHECKS]
     return [(kind, name) for kind, _, name in known[:MAX_TASKS]]

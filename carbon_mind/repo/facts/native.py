@@ -1,4 +1,4 @@
-"""C and C++ build systems: CMake with its presets, and Meson."""
+"""C and C++ build systems: CMake with its presets, Meson, the GNU build system."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from carbon_mind.repo.facts.found import Found
 from carbon_mind.repo.facts.text import first_line, json_lines, numbered, parse_json, table, version, word
 from carbon_mind.values import ProjectFacts, RepoPath
 
-WANTS = Wants(names=("CMakePresets.json", "CMakeLists.txt", "meson.build"), limit=10)
+WANTS = Wants(names=("CMakePresets.json", "CMakeLists.txt", "meson.build", "configure.ac"), limit=10)
 
 _PROJECT = re.compile(r"^\s*project\s*\(", re.IGNORECASE)
 _TESTING = re.compile(r"^\s*(?:enable_testing\s*\(|include\s*\(\s*CTest\s*\))", re.IGNORECASE)
 _MINIMUM = re.compile(r"\s*cmake_minimum_required\s*\(\s*VERSION\s+(\d[\d.]*)", re.IGNORECASE)
 _STANDARD = re.compile(r"\s*set\s*\(\s*CMAKE_(C|CXX)_STANDARD\s+(\d+)", re.IGNORECASE)
 _EXECUTABLE = re.compile(r"\s*add_executable\s*\(\s*([\w.+-]+)\s+([\w./+-]+\.(?:c|cc|cpp|cxx))\b", re.IGNORECASE)
+_AC_INIT = re.compile(r"^\s*AC_INIT\b")
+_AM_TESTS = re.compile(r"^\s*TESTS\s*\+?=")
 _MESON_TEST = re.compile(r"^\s*test\s*\(")
 _MESON_PROGRAM = re.compile(r"""(?:\s*\w+\s*=)?\s*executable\s*\(\s*'([\w.+-]+)'\s*,\s*'([\w./+-]+)'""")
 _MESON_VERSION = re.compile(r"""meson_version\s*:\s*'([^']{1,40})'""")
@@ -31,6 +33,8 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     elif name == "CMakeLists.txt":
         _cmake(found, text, top and not context.has(join(found.directory, "CMakePresets.json")))
         _executables(found, text, _EXECUTABLE, context)
+    elif name == "configure.ac":
+        _autotools(found, text, context)
     else:
         _meson(found, text, top, context)
         _executables(found, text, _MESON_PROGRAM, context)
@@ -87,6 +91,16 @@ def _meson(found: Found, text: str, top: bool, context: Context) -> None:
     for number, row in numbered(text):
         if (match := _MESON_VERSION.search(row)) and (spec := version(match.group(1))):
             found.constraint(f"Meson {spec}", number, where=True)
+
+
+def _autotools(found: Found, text: str, context: Context) -> None:
+    line = first_line(text, _AC_INIT)
+    automake = join(found.directory, "Makefile.am")
+    if line and context.has(automake):
+        found.command("build", "autoreconf -i && ./configure && make", line)
+        if tests := first_line(context.text(automake) or "", _AM_TESTS):
+            found.command("test", "make check", tests, automake)
+            found.command("test-one", "make check TESTS=path/to/test", tests, automake)
 
 
 def _executables(found: Found, text: str, pattern: re.Pattern[str], context: Context) -> None:

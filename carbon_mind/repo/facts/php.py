@@ -28,9 +28,10 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     package = parse_json(text)
     at = json_lines(text) if package else {}
     scripts = table(package, "scripts")
+    kinds: set[str] = set()
     for kind, name in ranked(filter(word, scripts)):
+        kinds.add(kind)
         found.command(kind, f"composer run {name}", at.get(("scripts", name), 0))
-    here = found.directory
     for group in ("require", "require-dev"):
         for name in table(package, group):
             if name in FRAMEWORKS:
@@ -38,15 +39,24 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     if spec := version(table(package, "require").get("php")):
         found.constraint(f"PHP {spec}", at.get(("require", "php"), 0), where=True)
     if package:
-        for name in ("phpunit.xml", "phpunit.xml.dist"):
-            if context.has(join(here, name)):
-                found.command("test", "vendor/bin/phpunit", 0, join(here, name))
-                found.command("test-one", "vendor/bin/phpunit --filter NAME", 0, join(here, name))
-        for name in ("phpstan.neon", "phpstan.neon.dist"):
-            if context.has(join(here, name)):
-                found.command("typecheck", "vendor/bin/phpstan analyse", 0, join(here, name))
+        _tools(found, at, kinds, context)
     for binary in strings(package.get("bin")):
-        file = resolve(here, binary)
+        file = resolve(found.directory, binary)
         if context.has(file):
             found.entry(file.rpartition("/")[2], file, at.get(("bin",), 0))
     return found.done()
+
+
+def _tools(found: Found, at: dict[tuple[str, ...], int], kinds: set[str], context: Context) -> None:
+    """Tools by their settings. One that a script of the same kind stands for is only named where a test is chosen."""
+    here = found.directory
+    pest = at.get(("require-dev", "pestphp/pest"), 0)
+    settings = next((join(here, n) for n in ("phpunit.xml", "phpunit.xml.dist") if context.has(join(here, n))), "")
+    if pest or settings:
+        call, source = ("vendor/bin/pest", "") if pest else ("vendor/bin/phpunit", settings)
+        if "test" not in kinds:
+            found.command("test", call, pest, source)
+        found.command("test-one", f"{call} --filter NAME", pest, source)
+    stan = next((join(here, n) for n in ("phpstan.neon", "phpstan.neon.dist") if context.has(join(here, n))), "")
+    if stan and "typecheck" not in kinds:
+        found.command("typecheck", "vendor/bin/phpstan analyse", 0, stan)

@@ -8,12 +8,13 @@ from carbon_mind.repo.facts.context import Context, Wants
 from carbon_mind.repo.facts.found import Found
 from carbon_mind.repo.facts.kinds import ranked
 from carbon_mind.repo.facts.python_tools import add_tool, runner
-from carbon_mind.repo.facts.text import numbered, parse_ini, table, toml_line, word
+from carbon_mind.repo.facts.text import first_line, lines, numbered, parse_ini, table, toml_line, word
 from carbon_mind.values import ProjectFacts, RepoPath
 
 WANTS = Wants(names=("tox.ini", "tox.toml", "pyproject.toml", "noxfile.py"), limit=6)
 
 _SESSION = re.compile(r"@(?:nox\.)?session\b")
+_LEGACY = re.compile(r"^\s*legacy_tox_ini\s*=")
 _NAMED = re.compile(r"""\bname\s*=\s*["']([\w.-]+)["']""")
 _DEF = re.compile(r"(?:async\s+)?def\s+(\w+)\s*\(")
 _RUNS_TESTS = re.compile(r"\b(?:pytest|unittest|stestr|trial|coverage run)\b")
@@ -28,7 +29,14 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     elif name == "tox.ini":
         _tox_ini(found, text, context)
     else:
-        _tox_toml(found, text, context, ("tool", "tox") if name == "pyproject.toml" else ())
+        keys = ("tool", "tox") if name == "pyproject.toml" else ()
+        legacy = table(context.toml(path), *keys).get("legacy_tox_ini")
+        if isinstance(legacy, str):
+            # Padded so that its lines keep their numbers; TOML drops a line break right behind the quotes.
+            start = first_line(text, _LEGACY)
+            below = lines(text)[start - 1].rstrip().endswith(('"""', "'''")) if start else False
+            _tox_ini(found, "\n" * (start - (not below)) + legacy, context)
+        _tox_toml(found, text, context, keys)
     return found.done()
 
 

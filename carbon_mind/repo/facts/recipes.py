@@ -8,12 +8,15 @@ from carbon_mind.repo.facts.context import Context, Wants
 from carbon_mind.repo.facts.found import Found
 from carbon_mind.repo.facts.kinds import ranked
 from carbon_mind.repo.facts.text import numbered, word
+from carbon_mind.repo.facts.yaml_tree import Fields, at, parse_yaml
+from carbon_mind.repo.facts.yaml_tree import text as flag
 from carbon_mind.values import ProjectFacts, RepoPath
 
-WANTS = Wants(names=("justfile", "Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml"), limit=4)
+WANTS = Wants(
+    names=("justfile", "Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml", "Taskfile.dist.yml"), limit=4
+)
 
 _JUST = re.compile(r"@?([A-Za-z_][\w-]*)((?: +[^\s:]+)*) *:(?!=)")
-_TASK = re.compile(r"""( +)["']?([A-Za-z_][\w:-]*)["']?:\s*(?:#|$|\[|\{|[^\s])""")
 
 
 def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
@@ -30,20 +33,18 @@ def _recipes(text: str) -> dict[str, int]:
     names: dict[str, int] = {}
     for number, row in numbered(text):
         match = _JUST.match(row)
-        if match and all("=" in part or part.startswith("*") for part in match.group(2).split()):
+        if (
+            match
+            and not match.group(1).startswith("_")
+            and all("=" in part or part.startswith("*") for part in match.group(2).split())
+        ):
             names.setdefault(match.group(1), number)
     return names
 
 
 def _tasks(text: str) -> dict[str, int]:
-    names: dict[str, int] = {}
-    inside = False
-    indent = ""
-    for number, row in numbered(text):
-        if row and not row[0].isspace() and not row.startswith("#"):
-            inside = row.startswith("tasks:")
-        elif inside and (match := _TASK.match(row)):
-            indent = indent or match.group(1)
-            if match.group(1) == indent and word(match.group(2)):
-                names.setdefault(match.group(2), number)
-    return names
+    tasks = at(parse_yaml(text), "tasks")
+    if not isinstance(tasks, Fields):
+        return {}
+    hidden = {name for name, task in tasks.fields.items() if flag(at(task, "internal")) == "true"}
+    return {name: tasks.lines[name] for name in tasks.fields if word(name) and name not in hidden}

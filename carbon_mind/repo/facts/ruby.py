@@ -16,8 +16,12 @@ FRAMEWORKS = words("rails sinatra hanami rspec rspec-rails minitest sidekiq grap
 _RUBY = re.compile(r"""\s*ruby\s+["']([^"']{1,40})["']""")
 _GEM = re.compile(r"""^\s*gem\s+["']([\w-]{1,60})["']""")
 _TASK = re.compile(r"""\s*(?:task|multitask)\s*\(?\s*(?::|["'])?([A-Za-z_]\w*)""")
-_TASK_CLASS = re.compile(r"""\s*(?:RSpec::Core::RakeTask|Rake::TestTask|RuboCop::RakeTask)\.new(?:\s*\(?\s*:(\w+))?""")
-_CLASS_DEFAULT = {"RSpec": "spec", "Rake": "test", "RuboCop": "rubocop"}
+_TASK_CLASS = re.compile(
+    r"""\s*(?:RSpec::Core::RakeTask|Rake::TestTask|RuboCop::RakeTask|Minitest::TestTask)"""
+    r"""\.(?:new|create)(?:\s*\(?\s*:?["']?([a-z][\w:]*))?"""
+)
+_ONE = {"Rake": "TEST=path/to/test.rb TESTOPTS=--name=test_name", "Minitest": "N=test_name"}
+_CLASS_DEFAULT = {"RSpec": "spec", "Rake": "test", "Minitest": "test", "RuboCop": "rubocop"}
 
 
 def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
@@ -32,6 +36,11 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     elif name == "Rakefile":
         for kind, task in ranked(tasks := _tasks(text)):
             found.command(kind, f"{call}rake {task}", tasks[task])
+        for number, row in numbered(text):
+            # What the two libraries' tasks read to run one file and one test of it.
+            if (match := _TASK_CLASS.match(row)) and (one := _ONE.get(row.strip().partition(":")[0])):
+                found.command("test-one", f"{call}rake {match.group(1) or 'test'} {one}", number)
+                break
     else:
         _gemfile(found, text, context, call)
     return found.done()
@@ -48,7 +57,11 @@ def _tasks(text: str) -> dict[str, int]:
         if match := _TASK_CLASS.match(row):
             owner = row.strip().partition(":")[0]
             names.setdefault(match.group(1) or _CLASS_DEFAULT.get(owner, "test"), number)
-        elif (match := _TASK.match(row)) and word(match.group(1)):
+        elif (
+            (match := _TASK.match(row))
+            and word(match.group(1))
+            and (match.group(1) != "spec" or "rspec" in text.lower())
+        ):
             names.setdefault(match.group(1), number)
     return names
 

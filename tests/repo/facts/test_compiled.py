@@ -46,10 +46,10 @@ def test_cargo_workspace() -> None:
         ("test", "cargo test --workspace", "Cargo.toml:1"),
         ("test-one", "cargo test -p PACKAGE NAME", "Cargo.toml:1"),
         ("lint", "cargo clippy --workspace", "clippy.toml"),
-        ("run", "cd crates/a && cargo run --bin aa", "crates/a/Cargo.toml:4"),
+        ("run", "cargo run -p a --bin aa", "crates/a/Cargo.toml:4"),
     ]
     assert constraints(files) == [
-        ("workspace members: crates/*", "Cargo.toml:2"),
+        ("workspace members: crates/: a", "Cargo.toml:2"),
         ("Rust edition 2024", "Cargo.toml:4"),
     ]
     assert entries(files) == [("aa", "crates/a/x/m.rs", "crates/a/Cargo.toml:4")]
@@ -61,8 +61,8 @@ def test_go_module() -> None:
             "// c\nmodule example.com/shop\n\ngo 1.22\ntoolchain go1.22.3\nrequire (\n\tgithub.com/spf13/cobra v1.8.0\n"
             "\tgithub.com/labstack/echo/v4 v4.1.0\n\tgo.uber.org/zap v1.2.3 // indirect\n)\n"
         ),
-        "cmd/shop/main.go": "// doc\npackage main\n",
-        "cmd/shop/inner/main.go": "package main\n",
+        "cmd/shop/main.go": "// doc\npackage main\nfunc main() {}\n",
+        "cmd/shop/inner/main.go": "package main\nfunc main() {}\n",
         "cmd/lib/main.go": "package lib\n",
         "a_test.go": "",
         ".golangci.yml": "",
@@ -72,7 +72,7 @@ def test_go_module() -> None:
         commands=(
             Command("build", "go build ./...", "go.mod:2"),
             Command("test", "go test ./...", "go.mod:2"),
-            Command("test-one", "go test ./pkg -run Name", "go.mod:2"),
+            Command("test-one", "go test ./path/to/package -run '^TestName$'", "go.mod:2"),
             Command("lint", "golangci-lint run", ".golangci.yml"),
             Command("run", "go run ./cmd/shop", "cmd/shop/main.go:2"),
         ),
@@ -142,7 +142,11 @@ def test_maven() -> None:
     assert commands(files) == [
         ("build", "./mvnw compile", "pom.xml:1"),
         ("test", "./mvnw test", "pom.xml:1"),
-        ("test-one", "./mvnw test -Dtest=Class#method", "pom.xml:1"),
+        (
+            "test-one",
+            "./mvnw test -pl MODULE -am -Dsurefire.failIfNoSpecifiedTests=false -Dtest=Class#method",
+            "pom.xml:1",
+        ),
         ("format", "./mvnw spotless:apply", "pom.xml:7"),
     ]
     assert constraints(files) == [("Java 17", "pom.xml:2"), ("modules: core, web", "pom.xml:4")]
@@ -160,7 +164,7 @@ def test_gradle() -> None:
     assert commands(files) == [
         ("build", "./gradlew build", "settings.gradle.kts:1"),
         ("test", "./gradlew test", "settings.gradle.kts:1"),
-        ("test-one", "./gradlew test --tests Class.method", "settings.gradle.kts:1"),
+        ("test-one", "./gradlew :MODULE:test --tests Class.method", "settings.gradle.kts:1"),
     ]
     assert constraints(files) == [("modules: :app, :lib", "settings.gradle.kts:2"), ("Java 21", "build.gradle.kts:1")]
     assert entries(files) == [("Main", "com.x.Main", "app/build.gradle.kts:2")]
@@ -190,3 +194,39 @@ def test_dotnet() -> None:
     ]
     assert entries(files) == [("Shop", "src/Shop/Program.cs", "src/Shop/Shop.csproj:2")]
     assert facts_of(files).frameworks == ("xunit",)
+
+
+def test_go_program_of_any_file_name_and_mage_targets() -> None:
+    files = {
+        "go.mod": "module example.com/task/v3\n",
+        "cmd/aux/aux.go": "package main\n\nfunc main() {}\n",
+        "cmd/task/task.go": "package main\n\nfunc main() {}\n",
+        "cmd/task/flags.go": "package main\n",
+        "magefile.go": "//go:build mage\npackage main\n\nfunc Lint() error {\nfunc helper() {\n",
+    }
+    assert entries(files) == [
+        ("task", "cmd/task/task.go", "cmd/task/task.go:1"),
+        ("aux", "cmd/aux/aux.go", "cmd/aux/aux.go:1"),
+    ]
+    assert ("lint", "mage lint", "magefile.go:4") in commands(files)
+
+
+def test_autotools() -> None:
+    files = {"configure.ac": "AC_INIT([jq],[1])\n", "Makefile.am": "bin_PROGRAMS = jq\nTESTS = tests/a\n"}
+    assert commands(files) == [
+        ("build", "autoreconf -i && ./configure && make", "configure.ac:1"),
+        ("test", "make check", "Makefile.am:2"),
+        ("test-one", "make check TESTS=path/to/test", "Makefile.am:2"),
+    ]
+
+
+def test_projects_of_tests_and_benchmarks_are_no_programs_of_dotnet() -> None:
+    project = (
+        '<Project Sdk="Microsoft.NET.Sdk">\n<OutputType>Exe</OutputType>\n<TargetFramework>net9.0</TargetFramework>\n'
+    )
+    files = {"X.sln": ""}
+    for place in ("src/X.Benchmarks", "test/AotTestApp", "src/X.Tests/TestApps/Y", "eng/common"):
+        files |= {f"{place}/{place.rpartition('/')[2]}.csproj": project, f"{place}/Program.cs": ""}
+    assert entries(files) == []
+    assert [command for kind, command, _ in commands(files) if kind == "run"] == []
+    assert facts_of(files).constraints == ()

@@ -64,3 +64,32 @@ def test_elixir() -> None:
     ]
     assert constraints(files) == [("Elixir ~> 1.15", "mix.exs:3")]
     assert facts_of(files).frameworks == ("phoenix",)
+
+
+def test_rake_tasks_say_how_one_test_is_chosen() -> None:
+    classic = 'Rake::TestTask.new("test:regular") do |t|\nend\ntask spec: "SPEC.rdoc"\ntask test: "test:regular"\n'
+    assert commands({"Rakefile": classic, "Gemfile": ""}) == [
+        ("test", "bundle exec rake test", "Rakefile:4"),
+        (
+            "test-one",
+            "bundle exec rake test:regular TEST=path/to/test.rb TESTOPTS=--name=test_name",
+            "Rakefile:1",
+        ),
+    ]
+    assert commands({"Rakefile": "Minitest::TestTask.create # default\n"}) == [
+        ("test", "rake test", "Rakefile:1"),
+        ("test-one", "rake test N=test_name", "Rakefile:1"),
+    ]
+
+
+def test_composer_scripts_stand_for_the_tools_they_call() -> None:
+    text = '{"scripts": {"test": "phpunit", "phpstan": "phpstan analyse"}}'
+    assert commands({"composer.json": text, "phpunit.xml": "", "phpunit.xml.dist": "", "phpstan.neon": ""}) == [
+        ("test", "composer run test", "composer.json:1"),
+        ("test-one", "vendor/bin/phpunit --filter NAME", "phpunit.xml"),
+        ("typecheck", "composer run phpstan", "composer.json:1"),
+    ]
+    assert commands({"composer.json": '{"require-dev": {"pestphp/pest": "^3"}}', "phpunit.xml": ""}) == [
+        ("test", "vendor/bin/pest", "composer.json:1"),
+        ("test-one", "vendor/bin/pest --filter NAME", "composer.json:1"),
+    ]

@@ -109,3 +109,35 @@ def test_own_test_script_and_its_documented_option_for_one_test() -> None:
         ("test-one", "./runtest --single <unit>", "tests/helper.tcl:3"),
     ]
     assert commands({"runtest": "#!/bin/sh\nexit\n"}) == [("test", "./runtest", "runtest:1")]
+
+
+def test_included_files_and_the_rule_that_offers_their_targets() -> None:
+    files = {
+        "Makefile": "include Makefile.common\n-include $(DEP)\nbuild: x\n\tgo build\n",
+        "Makefile.common": "%: common-% ;\ncommon-test:\n\tgo test\ncommon-build:\n\tgo build\nother:\n\ttrue\n",
+    }
+    assert commands(files) == [("build", "make", "Makefile:3"), ("test", "make test", "Makefile.common:2")]
+
+
+def test_programs_that_are_copies_of_another_program() -> None:
+    files = {
+        "Makefile": (
+            "SERVER=db-server\nCHECK=db-check\nOBJ=server.o check.o\nall: $(SERVER) $(CHECK)\n"
+            "$(SERVER): $(OBJ)\n\tcc -o $@ $^\n$(CHECK): $(SERVER)\n\tcp $(SERVER) $(CHECK)\n"
+        ),
+        "server.c": "",
+        "check.c": "",
+    }
+    assert entries(files) == [("db-server", "server.c", "Makefile:1"), ("db-check", "check.c", "Makefile:2")]
+
+
+def test_a_default_target_that_only_prints_is_no_build() -> None:
+    assert commands({"Makefile": "all:\n\t@echo 'make x'\n\t@echo\n\nx:\n\tcc\n", "a.c": ""}) == []
+
+
+def test_internal_tasks_and_private_recipes_are_no_commands() -> None:
+    files = {
+        "Taskfile.yml": "tasks: {lint: {internal: true}, test: {cmds: [go test]}}\n",
+        "justfile": "_lint:\n  x\nfmt:\n  y\n",
+    }
+    assert commands(files) == [("test", "task test", "Taskfile.yml:1"), ("format", "just fmt", "justfile:3")]

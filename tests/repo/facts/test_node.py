@@ -37,7 +37,7 @@ def test_everything_of_one_package() -> None:
             Command("build", "pnpm run build", "package.json:8"),
             Command("test", "pnpm run test", "package.json:9"),
             Command("test", "pnpm run test-unit", "package.json:10"),
-            Command("test-one", "pnpm run test-unit <path>", "package.json:10"),
+            Command("test-one", "pnpm run test-unit <path> -t '<name>'", "package.json:10"),
             Command("lint", "pnpm run lint", "package.json:12"),
             Command("lint", "pnpm run format:check", "package.json:13"),
             Command("typecheck", "pnpm run check", "package.json:11"),
@@ -64,27 +64,41 @@ def test_everything_of_one_package() -> None:
     ],
 )
 def test_package_manager_by_lock_file(lock: str, command: str) -> None:
-    files = {"package.json": '{"scripts": {"test": "mocha"}}', lock: ""}
+    files = {"package.json": '{"scripts": {"test": "./all"}}', lock: ""}
     assert commands(files) == [("test", command, "package.json:1")]
     expected = [] if lock == "README.md" else [(f"package manager: {command.partition(' ')[0]}", lock)]
     assert constraints(files) == expected
 
 
 @pytest.mark.parametrize(
-    ("body", "takes_path"),
+    ("body", "one"),
     [
-        ("jest --ci", True),
-        ("npm run build && vitest run", True),
-        ("node --test", True),
-        ("vitest bench", False),
-        ("jest && echo ok", False),
-        ("node --test test/*.js", False),
-        ("./run.sh", False),
+        ("jest --ci", "npm run test -- <path> -t '<name>'"),
+        ("npm run build && vitest run", "npm run test -- <path> -t '<name>'"),
+        ("TZ=UTC cross-env A=1 playwright test", "npm run test -- <path> -g '<name>'"),
+        ("npm run inner", "npm run inner -- <path> -t '<name>'"),
+        ("mocha 'test/**/*.js'", "npm run test -- -g '<name>'"),
+        ("ava", "npm run test -- <path> -m '<name>'"),
+        ("bun test", "npm run test -- <path> -t '<name>'"),
+        ("node --test", "npm run test -- <path>"),
+        ("jest && echo ok", "npx jest <path> -t '<name>'"),
+        ("vitest bench", ""),
+        ("node --test test/*.js", ""),
+        ("./run.sh", ""),
     ],
 )
-def test_one_test_only_where_a_path_reaches_the_runner(body: str, takes_path: bool) -> None:
-    found = commands({"package.json": json.dumps({"scripts": {"test": body}})})
-    assert (("test-one", "npm run test -- <path>", "package.json:1") in found) is takes_path
+def test_one_test_as_its_runner_takes_it(body: str, one: str) -> None:
+    found = commands({"package.json": json.dumps({"scripts": {"test": body, "inner": "vitest run"}})})
+    assert [command for kind, command, _ in found if kind == "test-one"] == ([one] if one else [])
+
+
+def test_a_script_that_only_calls_another_is_followed() -> None:
+    scripts = {"test": "npm run test:unit", "test:unit": "jest", "check": "yarn types", "types": "tsc --noEmit"}
+    assert [command for _, command, _ in commands({"package.json": json.dumps({"scripts": scripts})})] == [
+        "npm run test",
+        "npm run test:unit -- <path> -t '<name>'",
+        "npm run check",
+    ]
 
 
 def test_default_script_of_npm_init_is_no_test() -> None:
@@ -99,7 +113,7 @@ def test_nested_package_uses_the_root_manager_and_its_own_directory() -> None:
     }
     assert commands(files) == [
         ("test", "cd web && yarn run test", "web/package.json:2"),
-        ("test-one", "cd web && yarn run test <path>", "web/package.json:2"),
+        ("test-one", "cd web && yarn run test <path> -t '<name>'", "web/package.json:2"),
         ("lint", "cd web/-odd && yarn run lint", "web/-odd/package.json:1"),
     ]
 

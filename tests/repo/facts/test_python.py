@@ -55,10 +55,7 @@ def test_everything_of_one_project() -> None:
             Constraint("environment manager: uv", "uv.lock"),
             Constraint("build backend: hatchling.build", "pyproject.toml:17"),
         ),
-        entry_points=(
-            EntryPoint("shop", "shop.cli:main", "pyproject.toml:7"),
-            EntryPoint("python -m shop", "src/shop/__main__.py", "src/shop/__main__.py"),
-        ),
+        entry_points=(EntryPoint("shop", "shop.cli:main", "pyproject.toml:7"),),
         frameworks=("flask", "mypy", "pytest", "ruff"),
     )
 
@@ -69,11 +66,12 @@ def test_without_evidence_of_pytest_there_is_no_test_command() -> None:
 
 def test_pytest_by_dependency_shows_its_line() -> None:
     text = '[project]\nname = "x"\n[project.optional-dependencies]\ntest = [\n  "pytest-cov",\n  "pytest>=7",\n]\n'
-    assert commands({"pyproject.toml": text}) == [
+    assert commands({"pyproject.toml": text}) == []  # nothing that it would test
+    assert commands({"pyproject.toml": text, "tests/test_a.py": ""}) == [
         ("test", "pytest", "pyproject.toml:6"),
         ("test-one", "pytest path/to/test.py::name", "pyproject.toml:6"),
     ]
-    assert commands({"pyproject.toml": text, "uv.lock": ""})[0] == (
+    assert commands({"pyproject.toml": text, "tests/test_a.py": "", "uv.lock": ""})[0] == (
         "test",
         "uv run --extra test pytest",
         "pyproject.toml:6",
@@ -83,7 +81,11 @@ def test_pytest_by_dependency_shows_its_line() -> None:
 @pytest.mark.parametrize(("lock", "prefix"), [("poetry.lock", "poetry run "), ("pdm.lock", "pdm run "), ("x", "")])
 def test_prefix_by_lock_file(lock: str, prefix: str) -> None:
     text = '[tool.poetry.group.dev.dependencies]\npytest = "^8"\n'
-    assert commands({"pyproject.toml": text, lock: ""})[0] == ("test", f"{prefix}pytest", "pyproject.toml:2")
+    assert commands({"pyproject.toml": text, "test_a.py": "", lock: ""})[0] == (
+        "test",
+        f"{prefix}pytest",
+        "pyproject.toml:2",
+    )
 
 
 def test_task_tables() -> None:
@@ -94,8 +96,8 @@ def test_task_tables() -> None:
     assert commands({"pyproject.toml": text}) == [
         ("test", "poe test", "pyproject.toml:2"),
         ("lint", "pdm run lint", "pyproject.toml:4"),
-        ("lint", "hatch run types:check", "pyproject.toml:6"),
         ("typecheck", "hatch run types:typecheck", "pyproject.toml:7"),
+        ("typecheck", "hatch run types:check", "pyproject.toml:6"),
     ]
 
 
@@ -178,7 +180,8 @@ def test_dependency_groups_that_include_each_other_end() -> None:
     groups = "".join(
         f"g{i} = [" + ", ".join(f'{{include-group = "g{j}"}}' for j in range(30)) + ', "pytest"]\n' for i in range(30)
     )
-    assert commands({"pyproject.toml": f"[dependency-groups]\n{groups}", "uv.lock": ""})[0][:2] == (
+    text = f"[dependency-groups]\n{groups}[tool.pytest]\n"
+    assert commands({"pyproject.toml": text, "uv.lock": ""})[0][:2] == (
         "test",
         "uv run --group g0 pytest",
     )
@@ -195,3 +198,34 @@ def test_pre_commit() -> None:
         ("format", "uv run ruff format", ".pre-commit-config.yaml:5"),
         ("format", "black .", ".pre-commit-config.yaml:6"),
     ]
+
+
+def test_hatch_with_its_own_environments_and_file() -> None:
+    text = (
+        '[envs.hatch-test]\nextra-dependencies = ["x"]\n[envs.hatch-static-analysis]\nconfig-path = "r.toml"\n'
+        '[envs.types.scripts]\ncheck = "mypy src"\n[envs.docs.scripts]\nbuild = "mkdocs build"\n'
+    )
+    assert commands({"hatch.toml": text}) == [
+        ("test", "hatch test", "hatch.toml:1"),
+        ("test-one", "hatch test path/to/test.py::name", "hatch.toml:1"),
+        ("lint", "hatch fmt --check", "hatch.toml:3"),
+        ("format", "hatch fmt", "hatch.toml:3"),
+        ("typecheck", "hatch run types:check", "hatch.toml:6"),
+    ]
+
+
+def test_tox_ini_inside_pyproject() -> None:
+    text = (
+        '[tool.tox]\nlegacy_tox_ini = """\n[tox]\nenvlist = py\n[testenv]\ncommands =\n    pytest {posargs}\n'
+        '[testenv:lint]\n"""\n'
+    )
+    assert commands({"pyproject.toml": text}) == [
+        ("test", "tox -e py", "pyproject.toml:6"),
+        ("test-one", "tox -e py -- path/to/test.py::name", "pyproject.toml:6"),
+        ("lint", "tox -e lint", "pyproject.toml:8"),
+    ]
+
+
+def test_pytest_in_a_group_for_something_else_is_no_evidence() -> None:
+    text = '[dependency-groups]\nlsp-test = ["pytest"]\n'
+    assert commands({"pyproject.toml": text, "test_a.py": ""}) == []

@@ -91,7 +91,7 @@ def bounded(facts: ProjectFacts) -> bool:
     unique = len({command.command for command in facts.commands}) == len(facts.commands)
     one_line = all(text and len(text) <= MAX_FACT and clean(text) == text for text in texts)
     sizes = len(facts.constraints) <= 40 and len(facts.entry_points) <= 16 and len(facts.frameworks) <= 24
-    return unique and one_line and sizes and all(count <= 3 for count in kinds.values())
+    return unique and one_line and sizes and all(count <= 2 for count in kinds.values())
 
 
 @pytest.mark.parametrize("name", sorted(ECOSYSTEMS))
@@ -166,7 +166,7 @@ def test_nothing_but_chosen_manifests_is_read() -> None:
 
     paths = ["package.json", "src/a.py", "README.md", ".env", "node_modules/x/package.json", "secrets.toml"]
     project_facts([RepoPath(path) for path in paths], reader)
-    assert read == ["package.json"]
+    assert read == ["package.json", "README.md"]  # the second for the name, which the first does not tell
 
 
 def test_many_manifests_stay_few_lines() -> None:
@@ -177,9 +177,9 @@ def test_many_manifests_stay_few_lines() -> None:
     facts = facts_of(files)
     assert bounded(facts)
     assert [command.command for command in facts.commands if command.kind == "build"] == [
-        f"cd p00{index} && npm run build" for index in range(3)
+        f"cd p00{index} && npm run build" for index in range(2)
     ]
-    assert len(facts.constraints) == 10
+    assert len(facts.constraints) == 2
 
 
 def test_hostile_names_never_become_commands() -> None:

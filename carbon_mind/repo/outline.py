@@ -1,8 +1,8 @@
 """The part of a test or an example that matters: what it imports. The rest is not worth parsing.
 
-Nothing in the digest comes from the inside of such a file but a test that is switched off. So it is parsed only as far as its last import at
-the left margin, and wholly where a word in it may switch a test off. Finding that place is a search for a few fixed words from the end,
-at a hundredth of what a parse costs; a line that only looks like an import makes the part longer, never wrong.
+Nothing in the digest comes from the inside of such a file but a test that is switched off. So it is parsed only as far as its last
+import at the left margin, and wholly where a word in it may switch a test off. Finding that place is a search for a few fixed words from
+the end, at a hundredth of what a parse costs; a line that only looks like an import makes the part longer, never wrong.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_print_and_json_are_the_same_digest(sample: Repository) -> None:
     markdown = carbon("mind", "--print", cwd=sample.path)
     assert markdown.stdout.startswith("# sample: repository digest\n")
     assert "`pytest`" in markdown.stdout
-    assert "sample/core.py (used by" in markdown.stdout
+    assert "sample/core.py (imported by" in markdown.stdout
     document = json.loads(carbon("mind", "--json", cwd=sample.path).stdout)
     keys = {
         "architecture",

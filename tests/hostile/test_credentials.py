@@ -72,14 +72,16 @@ PLACES: dict[str, tuple[str, str]] = {
     "tox": ("tox.ini", "[testenv]\nsetenv =\n    VALUE = {}\ncommands =\n    pytest --key={} {{posargs}}\n"),
     "workflow": (
         ".github/workflows/ci.yml",
-        "on: push\njobs:\n  t:\n    runs-on: x\n    env:\n      VALUE: {}\n    steps:\n      - run: VALUE={} make test\n"
-        "      - run: make deploy KEY={}\n",
+        "on: push\njobs:\n  t:\n    env:\n      VALUE: {}\n    steps:\n      - run: VALUE={} make test\n      - run: make deploy KEY={}\n",
     ),
     "owners": (".github/CODEOWNERS", "* @{}\n"),
     "attributes": (".gitattributes", "gen/{} linguist-generated\n"),
     "justfile": ("justfile", 'value := "{}"\n\ntest:\n    VALUE={} cargo test\n'),
-    "project": ("pyproject.toml", '[project]\nname = "x"\ndependencies = ["y @ https://{}@example.org/y.zip"]\n[project.scripts]\n'
-                '"{}" = "x:main"\n[tool.pytest.ini_options]\naddopts = "--key={}"\n'),
+    "project": (
+        "pyproject.toml",
+        """[project]\nname = "x"\ndependencies = ["y @ https://{}@example.org/y.zip"]\n[project.scripts]\n"{}" = "x:main"
+[tool.pytest.ini_options]\naddopts = "--key={}"\n""",
+    ),
     "dockerfile": ("Dockerfile", "FROM x\nENV VALUE={}\nRUN VALUE={} make\n"),
     "compose": ("docker-compose.yml", "services:\n  a:\n    environment:\n      VALUE: {}\n"),
     "contributing": ("CONTRIBUTING.md", "# Testing\n\n```sh\nVALUE={} make test\npytest --key {}\n```\n"),
@@ -97,7 +99,9 @@ def fill(repository: Repository, credential: str, places: dict[str, tuple[str, s
     for path, text in places.values():
         repository.write(path, text.replace("{}", credential).replace("{{", "{").replace("}}", "}"))
     # Users of the symbols, so that files and signatures rank.
-    repository.write("src/use.py", "from src.a import connect\nfrom src.b import VALUE\nfrom src.d import D\n\nconnect(VALUE, D)\n")
+    repository.write(
+        "src/use.py", "from src.a import connect\nfrom src.b import VALUE\nfrom src.d import D\n\nconnect(VALUE, D)\n"
+    )
     repository.write("src/use.ts", "import { VALUE, f } from './f';\nimport { k } from './k';\nf(VALUE); k();\n")
 
 
@@ -127,9 +131,14 @@ def test_no_credential_reaches_a_byte_of_ours(repository: Repository, tmp_path: 
     assert_nowhere(FORMS[form], repository.path / ".carbon", tmp_path / "cache")
 
 
-@pytest.mark.xfail(strict=True, reason="the tag cache keeps imports and names as they are written (repo/extract `_without_credentials`)")
+@pytest.mark.xfail(
+    strict=True,
+    reason="the tag cache keeps imports and names as they are written (repo/extract `_without_credentials`)",
+)
 @pytest.mark.parametrize("place", sorted(LEAKING_NAMES))
-def test_no_credential_in_place_of_a_name_reaches_a_byte_of_ours(repository: Repository, tmp_path: Path, place: str) -> None:
+def test_no_credential_in_place_of_a_name_reaches_a_byte_of_ours(
+    repository: Repository, tmp_path: Path, place: str
+) -> None:
     fill(repository, FORMS["github"], {place: PLACES[place]})
     distil(repository.path, tmp_path / "cache")
     assert_nowhere(FORMS["github"], repository.path / ".carbon", tmp_path / "cache")
@@ -163,7 +172,9 @@ def test_key_blocks(repository: Repository, tmp_path: Path, kind: str, joint: st
     quote = '"""' if joint == "\n" else '"'
     repository.write("a.py", f"KEY = {quote}{block}{quote}\n\n\ndef f(key: str = {quote}{block}{quote}) -> None: ...\n")
     repository.write("b.py", "from a import KEY, f\n\n# FIXME: " + " ".join(block.split("\n")) + "\nf(KEY)\n")
-    repository.write("Makefile", "define KEY\n" + block + "\nendef\ntest:\n\tKEY='" + block.replace("\n", "\\n") + "' pytest\n")
+    repository.write(
+        "Makefile", "define KEY\n" + block + "\nendef\ntest:\n\tKEY='" + block.replace("\n", "\\n") + "' pytest\n"
+    )
     repository.write("package.json", json.dumps({"name": "x", "scripts": {"test": f"KEY='{block}' jest"}}))
     repository.write("c.js", f"export const KEY = `{block}`;\nexport function g(a = `{block}`) {{}}\n")
     repository.commit()
@@ -208,7 +219,9 @@ def test_a_short_password_is_known_by_its_name(repository: Repository, tmp_path:
     line = NAMED[shape].format(PASSWORD)
     repository.write("Makefile", f"test:\n\t{line}\n\nlint:\n\truff check && {line}\n")
     repository.write("package.json", json.dumps({"name": "x", "scripts": {"test": line, "build": f"tsc && {line}"}}))
-    repository.write(".github/workflows/ci.yml", f"on: push\njobs:\n  t:\n    steps:\n      - run: {json.dumps(line)}\n")
+    repository.write(
+        ".github/workflows/ci.yml", f"on: push\njobs:\n  t:\n    steps:\n      - run: {json.dumps(line)}\n"
+    )
     repository.write("a.py", f"# FIXME: {line}\ndef f(a: str = {line!r}) -> None: ...\nX = {line!r}\n")
     repository.write("b.sh", f"# HACK: {line}\nf() {{ run {line}; }}\n")
     repository.write("CONTRIBUTING.md", f"```sh\n{line}\n```\n")
@@ -219,8 +232,17 @@ def test_a_short_password_is_known_by_its_name(repository: Repository, tmp_path:
 
 def test_names_of_files_and_folders(repository: Repository, tmp_path: Path) -> None:
     for form in ("aws", "github", "hex40", "alnum", "slack"):
-        for path in (f"src/{FORMS[form]}.py", f"{FORMS[form]}/a.py", f"x_{FORMS[form]}/Makefile", f"tests/test_{FORMS[form]}.py"):
-            text = "test:\n\tpytest\n" if path.endswith("Makefile") else "def f(a: int) -> int:\n    # FIXME: x\n    return a\n"
+        for path in (
+            f"src/{FORMS[form]}.py",
+            f"{FORMS[form]}/a.py",
+            f"x_{FORMS[form]}/Makefile",
+            f"tests/test_{FORMS[form]}.py",
+        ):
+            text = (
+                "test:\n\tpytest\n"
+                if path.endswith("Makefile")
+                else "def f(a: int) -> int:\n    # FIXME: x\n    return a\n"
+            )
             repository.write(path, text)
         repository.write(f"a.{FORMS[form]}", "x")
     repository.commit()
@@ -231,20 +253,42 @@ def test_names_of_files_and_folders(repository: Repository, tmp_path: Path) -> N
 
 # --- whole files ---------------------------------------------------------------------------------------------------
 
-SENSITIVE = (
-    ".env .env.local .env.example a/.env.production .ENV server.pem tls/server.KEY a.p12 b.pfx id_rsa id_rsa.pub .ssh/id_rsa_work "
-    "app.keystore credentials.json aws-credentials.ini secret.yml app-secrets.toml src/secrets.py credentials.go Secret.java "
-    ".npmrc pkg/.npmrc .netrc prod.tfvars"
-).split()
+SENSITIVE = [
+    ".env",
+    ".env.local",
+    ".env.example",
+    "a/.env.production",
+    ".ENV",
+    "server.pem",
+    "tls/server.KEY",
+    "a.p12",
+    "b.pfx",
+    "id_rsa",
+    "id_rsa.pub",
+    ".ssh/id_rsa_work",
+    "app.keystore",
+    "credentials.json",
+    "aws-credentials.ini",
+    "secret.yml",
+    "app-secrets.toml",
+    "src/secrets.py",
+    "credentials.go",
+    "Secret.java",
+    ".npmrc",
+    "pkg/.npmrc",
+    ".netrc",
+    "prod.tfvars",
+]
 
 
 @pytest.mark.parametrize("how", ["tracked", "untracked", "plain"])
-def test_sensitive_files_are_named_in_the_coverage_and_never_read(
-    sample: Repository, tmp_path: Path, how: str
-) -> None:
+def test_sensitive_files_are_named_in_the_coverage_and_never_read(sample: Repository, tmp_path: Path, how: str) -> None:
     before = digest_of(distil(sample.path, tmp_path / "cache-before"))
     for path in SENSITIVE:
-        sample.write(path, "def quite_ordinary_word(other_word: int) -> None: ...\nquite_ordinary_word: 1\nKEY=quite_ordinary_word\n")
+        sample.write(
+            path,
+            "def quite_ordinary_word(other_word: int) -> None: ...\nquite_ordinary_word: 1\nKEY=quite_ordinary_word\n",
+        )
     sample.write("large.py", "def quite_ordinary_word() -> None: ...\n" * 30_000)
     if how == "tracked":
         sample.commit()
@@ -270,7 +314,7 @@ def test_a_renamed_secret_leaves_nothing_behind(sample: Repository, tmp_path: Pa
 
 Everywhere = Callable[[str], str]
 SPLITS: dict[str, Everywhere] = {
-    "zero width": lambda text: "\u200b".join(text),
+    "zero width": "\u200b".join,
     "bidi": lambda text: "\u202e" + text + "\u202c",
     "soft hyphen": lambda text: text[:9] + "\u00ad" + text[9:],
     "nul": lambda text: text[:9] + "\x01" + text[9:],
@@ -278,7 +322,9 @@ SPLITS: dict[str, Everywhere] = {
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_invisible_characters_do_not_hide_one_from_the_digest(repository: Repository, tmp_path: Path, split: str) -> None:
+def test_invisible_characters_do_not_hide_one_from_the_digest(
+    repository: Repository, tmp_path: Path, split: str
+) -> None:
     hidden = SPLITS[split](FORMS["github"])
     repository.write("a.py", f"# FIXME: use {hidden}\ndef f(a: str = '{hidden}') -> None: ...\n")
     repository.write("Makefile", f"test:\n\tpytest --key={hidden}\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -24,7 +25,7 @@ def outside(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "leak.py").write_text(f"def {OUTSIDE}() -> None:\n    # FIXME: {OUTSIDE}\n    pass\n")
     (folder / "Makefile").write_text(f"test:\n\techo {OUTSIDE}\n")
-    (folder / "package.json").write_text('{"scripts": {"test": "echo %s"}, "name": "%s"}' % (OUTSIDE, OUTSIDE))
+    (folder / "package.json").write_text(json.dumps({"scripts": {"test": f"echo {OUTSIDE}"}, "name": OUTSIDE}))
     return folder
 
 
@@ -103,7 +104,9 @@ def test_a_fifo_blocks_nobody(sample: Repository, tmp_path: Path, how: str) -> N
         assert dict(coverage.skipped) == {"not a regular file": 6}
 
 
-@pytest.mark.xfail(strict=True, reason="`git status` itself waits for a FIFO named .gitignore, and the call has no deadline")
+@pytest.mark.xfail(
+    strict=True, reason="`git status` itself waits for a FIFO named .gitignore, and the call has no deadline"
+)
 def test_a_fifo_as_ignore_file(sample: Repository) -> None:
     os.mkfifo(sample.path / ".gitignore")
     assert from_json(within(8, sample.path)).digest.coverage.parsed == 5
@@ -126,7 +129,9 @@ def test_our_own_folder_is_a_link(sample: Repository, tmp_path: Path) -> None:
     assert "cannot be written" in found.stderr
 
 
-@pytest.mark.parametrize("name", ["mind", "cache.db", "cache.db-wal", ".gitignore", "mind/mind.json", "mind/index.json"])
+@pytest.mark.parametrize(
+    "name", ["mind", "cache.db", "cache.db-wal", ".gitignore", "mind/mind.json", "mind/index.json"]
+)
 def test_parts_of_our_own_folder_are_links(sample: Repository, tmp_path: Path, name: str) -> None:
     target = tmp_path / "victim"
     if name == "mind":

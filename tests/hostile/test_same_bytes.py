@@ -31,16 +31,17 @@ def large(repository: Repository) -> Repository:
     """So much to parse that a pool of processes is started, with ties, and with names outside ASCII."""
     for module in range(40):
         body = [f"from package.module_{(module * 7) % 40} import shared_{(module * 7) % 40}\n\n\n"]
-        for number in range(400):
-            body.append(
-                f"class Handler{module}_{number}(Base):\n    def handle_{number}(self, item: int = {number}) -> int:\n"
-                f"        return shared_{(module * 7) % 40}(item)\n\n\n"
-            )
+        body += [
+            f"class Handler{module}_{number}(Base):\n    def handle_{number}(self, item: int = {number}) -> int:\n"
+            f"        return shared_{(module * 7) % 40}(item)\n\n\n"
+            for number in range(400)
+        ]
         body.append(f"def shared_{module}(item: int) -> int:\n    # FIXME: größer als {module}\n    return item\n")
         repository.write(f"package/module_{module}.py", "".join(body))
     repository.write("package/schön.py", "def schön() -> None: ...\n")
     repository.write(
-        "pyproject.toml", '[project]\nname = "größe"\nrequires-python = ">=3.11"\n[project.scripts]\na = "package.module_1:shared_1"\n'
+        "pyproject.toml",
+        '[project]\nname = "größe"\nrequires-python = ">=3.11"\n[project.scripts]\na = "package.module_1:shared_1"\n',
     )
     repository.commit()
     return repository
@@ -67,7 +68,9 @@ def test_surroundings_do_not_show(repository: Repository, tmp_path: Path) -> Non
         assert run(repository.path, tmp_path, PYTHONHASHSEED=seed)[0] == expected
     for locale in ("C", "C.UTF-8", "POSIX", "tr_TR.UTF-8", "de_DE.ISO-8859-1"):  # one that is missing means C
         assert run(repository.path, tmp_path, LC_ALL=locale, LANG=locale)[0] == expected, locale
-    assert run(repository.path, tmp_path, TZ="Pacific/Kiritimati", COLUMNS="40", NO_COLOR="1", TERM="dumb")[0] == expected
+    assert (
+        run(repository.path, tmp_path, TZ="Pacific/Kiritimati", COLUMNS="40", NO_COLOR="1", TERM="dumb")[0] == expected
+    )
     assert run(repository.path, tmp_path, CARBON_MIND_PURE="1")[0] == expected
     elsewhere = copy_of(repository.path, tmp_path / "an other plâce" / "deep" / "x")
     assert run(elsewhere, tmp_path)[0] == expected
@@ -88,12 +91,16 @@ def test_the_number_of_workers_does_not_show(repository: Repository, tmp_path: P
     assert int(said.split()[0]) > 1
 
 
-@pytest.mark.xfail(strict=True, reason="names are decoded as the locale says (os.fsdecode); git's are UTF-8 wherever it runs")
+@pytest.mark.xfail(
+    strict=True, reason="names are decoded as the locale says (os.fsdecode); git's are UTF-8 wherever it runs"
+)
 def test_an_ascii_locale_that_python_does_not_mend(repository: Repository, tmp_path: Path) -> None:
     """PEP 538 and 540 rescue the C locale; an ISO 8859 one, or these switches, show what a name costs then."""
     large(repository)
     repository.git("mv", "package/module_1.py", "package/zwölf.py")
-    repository.write("package/module_2.py", "from package.zwölf import shared_1\n\n\ndef f() -> None:\n    shared_1(2)\n")
+    repository.write(
+        "package/module_2.py", "from package.zwölf import shared_1\n\n\ndef f() -> None:\n    shared_1(2)\n"
+    )
     repository.commit()
     expected, _ = run(repository.path, tmp_path)
     assert "zwölf" in expected.decode()
@@ -181,7 +188,15 @@ def test_a_missing_object_is_fetched_by_nobody(repository: Repository, tmp_path:
     filled(repository)
     repository.git("config", "uploadpack.allowFilter", "true")
     subprocess.run(
-        ["git", "clone", "-q", "--filter=blob:none", "--no-checkout", repository.path.as_uri(), str(tmp_path / "clone")],
+        [
+            "git",
+            "clone",
+            "-q",
+            "--filter=blob:none",
+            "--no-checkout",
+            repository.path.as_uri(),
+            str(tmp_path / "clone"),
+        ],
         check=True,
     )
     clone = tmp_path / "clone"

@@ -64,6 +64,48 @@ PEM = "-----BEGIN RSA PRIVATE " + "KEY-----\n" + (ALNUM + "+/AB\n") * 3 + "c2Vjc
         (f"digest {HEX}", "digest " + HEX),
         (f"value {HEX}", "value [redacted]"),
         (f"x = '{ALNUM}'", "x = '[redacted]'"),
+        # Whatever stands before a run of random characters.
+        (f"VALUE={HEX[:32]}", "VALUE=[redacted]"),
+        (f"deploy --to={ALNUM}", "deploy --to=[redacted]"),
+        (f"https://hook.example/in/{HEX[:40]}", "https://hook.example/in/[redacted]"),
+        (f"certs/{HEX[:32]}.txt", "certs/[redacted].txt"),
+        (f"src/key_{HEX[:40]}.py", "src/key_[redacted].py"),
+        (f"sqp_{HEX[:40]} pul-{HEX[:40]}", "sqp_[redacted] pul-[redacted]"),
+        (f"src/{AWS}_{AWS}.py", "src/[redacted]_[redacted].py"),
+        # A token as the user of an address, and parts of one that sign it.
+        (
+            f"pip install -i https://{HEX[:24]}@pypi.example/simple",
+            "pip install -i https://[redacted]@pypi.example/simple",
+        ),
+        ("https://x.example/?sp=r&sig=" + "aBc%2Bdef0123456789%3D", "https://x.example/?sp=r&sig=[redacted]"),
+        ("root:hunter2@tcp(127.0.0.1:3306)/app", "root:[redacted]@tcp(127.0.0.1:3306)/app"),
+        ("jdbc:oracle:thin:scott/tiger@//db:1521/x", "jdbc:oracle:thin:scott/[redacted]@//db:1521/x"),
+        # Options whose letter says nothing without its tool.
+        ("curl -u admin:hunter2 https://example.org", "curl -u admin:[redacted] https://example.org"),
+        ("curl -sS --user 'bob:s3cr3t!' x", "curl -sS --user 'bob:[redacted]' x"),
+        ("docker login -u bob -p hunter2 example.org", "docker login -u bob -p [redacted] example.org"),
+        ("mysql -uroot -phunter2 app", "mysql -uroot -p[redacted] app"),
+        ("sshpass -p hunter2 ssh x", "sshpass -p [redacted] ssh x"),
+        ("redis-cli -h x -a hunter2 ping", "redis-cli -h x -a [redacted] ping"),
+        ("machine example.org login bob password hunter2", "machine example.org login bob password [redacted]"),
+        # Names that mean a secret only together with a value that looks like one.
+        ("DB_PASS=sw0rdf1sh", "DB_PASS=[redacted]"),
+        ("SMTP_PASS ?= swordfish", "SMTP_PASS ?= [redacted]"),
+        ("RAILS_MASTER_KEY=0a1b2c3d4e5f6071", "RAILS_MASTER_KEY=[redacted]"),
+        ("PASSWORD := hunter2", "PASSWORD := [redacted]"),
+        ("password: aHVudGVyMg==", "password: [redacted]"),
+        ("CREATE USER x PASSWORD 'hunter2'", "CREATE USER x PASSWORD '[redacted]'"),
+        ("the password is 'hunter2'", "the password is '[redacted]'"),
+        ("the password is Xk9Lm4Vb8Q", "the password is [redacted]"),
+        ("API_KEY=ec32cc8d-8420-4ee7-aed9-6822af001122", "API_KEY=[redacted]"),
+        # Vendors' forms that are shorter than 32, or in parts.
+        ("NRAK-" + "AGT8HVE4QSYE024KIF6POSZLM1A", "[redacted]"),
+        ("PMAK-" + HEX[:24] + "-" + HEX[:34], "[redacted]"),
+        ("sq0atp-" + ALNUM[:22], "[redacted]"),
+        ("dt0c01." + "A1" * 12 + "." + "B2" * 32, "[redacted]"),
+        ("dp.pt." + ALNUM + "a1b2", "[redacted]"),
+        ("tskey-auth-" + ALNUM, "[redacted]"),
+        ("MT" + ALNUM[:24] + "." + ALNUM[:6] + "." + ALNUM[:38], "[redacted]"),
     ],
 )
 def test_credentials_go(text: str, expected: str) -> None:
@@ -117,6 +159,27 @@ def test_credentials_go(text: str, expected: str) -> None:
         "00000000000000000000000000000000000000000",
         'if "-----BEGIN RSA PRIVATE ' + 'KEY-----" in text:',
         "python -m pytest -q tests/test_auth.py::TestToken::test_secret_key_2",
+        "see https://github.com/owner/repo/commit/7f5c07434be92103b5bf7e216b9c7494aed2d8cb",
+        "pip install git+https://github.com/o/r@7f5c07434be92103b5bf7e216b9c7494aed2d8cb",
+        '"fork": "github:o/r#7f5c07434be92103b5bf7e216b9c7494aed2d8cb"',
+        "GIT_TAG 7f5c07434be92103b5bf7e216b9c7494aed2d8cb",
+        "TOOL_COMMIT ?= 7f5c07434be92103b5bf7e216b9c7494aed2d8cb",
+        "ssh://git@github.com/a/b https://user.name@example.org/x",
+        "docker run -u node:node -p 8080:8080 image",
+        "docker run -u 1000:1000 image",
+        "curl -u $USER:$PASSWORD https://example.org",
+        "curl -u user:password https://example.org",
+        "mysql -p app",
+        "mkdir -p folder && rsync -a build/ out/",
+        "render_pass=shadow_map2",
+        "pass = 1, fail = 2",
+        "salt = generate_salt(16)",
+        "cookie='session_id'",
+        "client_key = config.client_key2",
+        "the token is base64",
+        "a token 'newline' ends the statement",
+        "GET /search?key=parseHttpHeader2Frames&code=200",
+        "if password == other_password2:",
         "",
     ],
 )
@@ -178,6 +241,17 @@ def test_random_tokens_are_found() -> None:
         "\\n",
         "=",
         "a.",
+        "a:b",
+        "a:b@",
+        "curl ",
+        "curl -u ",
+        "mysql -",
+        "docker login ",
+        "machine a login b ",
+        "://a",
+        "?key=a1",
+        "pass is ",
+        "jdbc:oracle:thin:",
     ],
 )
 def test_repeats_do_not_explode(piece: str) -> None:
@@ -187,11 +261,42 @@ def test_repeats_do_not_explode(piece: str) -> None:
     assert redact(once) == once
 
 
+# The rule as it was agreed: these names, in any case, and nothing softens it.
 @pytest.mark.parametrize(
     "path",
-    [".env", "a/.ENV.local", ".env.production", "deploy/server.pem", "tls.KEY", "a.p12", "a.pfx", "home/id_rsa"]
-    + ["id_ed25519.pub", "id_ecdsa_sk", "id_dsa", "app.keystore", "x.jks", "aws/credentials", "credentials.json"]
-    + ["k8s/secret.yaml", "my-secrets.txt", ".npmrc", ".netrc", ".pypirc", "prod.tfvars", ".htpasswd", "kubeconfig"],
+    [
+        ".env",
+        "a/.ENV.local",
+        ".env.production",
+        ".env.example",
+        ".envrc",
+        "deploy/server.pem",
+        "tls.KEY",
+        "a.p12",
+        "a.PFX",
+    ]
+    + [
+        "home/id_rsa",
+        "id_rsa.pub",
+        "id_ed25519.pub",
+        "id_ecdsa_sk",
+        "id_dsa",
+        "app.keystore",
+        "x.jks",
+        "aws/credentials",
+    ]
+    + ["credentials.json", "my-Credentials.txt", "k8s/secret.yaml", "my-secrets.txt", "SECRETS", "src/secrets.py"]
+    + [
+        "pkg/secret_store.go",
+        "Credentials.java",
+        "secretary.rb",
+        ".npmrc",
+        "x/.NETRC",
+        "_netrc",
+        ".pypirc",
+        "prod.tfvars",
+    ]
+    + ["prod.tfvars.json", ".htpasswd", "kubeconfig", ".ssh/config", "home/.aws/config", "x/.gnupg/a/b.txt"],
 )
 def test_sensitive_files(path: str) -> None:
     assert is_sensitive_path(RepoPath(path))
@@ -199,8 +304,16 @@ def test_sensitive_files(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [".env.example", "a/.env.sample", ".env.template", "secrets.py", "pkg/secret_store.go", "Credentials.java"]
-    + ["secrets/readme.md", "src/key.rs", "keys.c", "environment.yml", "monkey.txt", "tokenizer.json", "Makefile"],
+    [
+        "secrets/readme.md",
+        "src/secrets/engine.go",
+        "src/key.rs",
+        "keys.c",
+        "environment.yml",
+        "env.example",
+        "monkey.txt",
+    ]
+    + ["tokenizer.json", "Makefile", "credential.py", "pem.py", "a.pem.txt", "rsa.c", "ssh/config.go", "npmrc.js"],
 )
 def test_ordinary_files(path: str) -> None:
     assert not is_sensitive_path(RepoPath(path))

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from carbon_mind.repo.extract import MAX_BYTES, extract_files
+from carbon_mind.repo.extract import MAX_BYTES
 from carbon_mind.repo.languages import language_of
 from carbon_mind.repo.pagerank import HAVE_NATIVE
 from carbon_mind.repo.scan import scan
+from carbon_mind.repo.workers import extract_files
 from tests.conftest import Repository
 
 ROOT = Path(__file__).parents[1]

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from carbon_mind.digest.render import from_json
 from carbon_mind.pipeline import Mind, Silent, build
-from carbon_mind.repo.classify import kind_of, parse_attributes
+from carbon_mind.repo.classify import kinds_of, parse_attributes
 from carbon_mind.repo.languages import language_of
 from carbon_mind.repo.scan import scan
 from carbon_mind.settings import Settings
@@ -112,13 +112,16 @@ class Working(RuleBasedStateMachine):
         found = set()
         rules = self.place(".gitattributes")
         attributes = parse_attributes(rules.read_text() if rules.is_file() and not rules.is_symlink() else "")
-        for file in scan(self.repository.path).files:
+        files = scan(self.repository.path).files
+        kinds = kinds_of([file.path for file in files], attributes)
+        for file in files:
             data = self.place(file.path).read_bytes()
             language = language_of(file.path, data[:200])
-            if language is not None and kind_of(file.path, attributes) not in ("vendored", "generated"):
-                found.add((f"{language.name} {language.otherwise}", hashlib.sha256(data).hexdigest()))
+            if language is not None and kinds[file.path] not in ("vendored", "generated"):
+                row = f"{language.name} {language.unsettled} {kinds[file.path] == 'source'}"
+                found.add((row, hashlib.sha256(data).hexdigest()))
                 if b"\r\n" in data:  # git's id of a clean file may be that of other line ends
-                    found.add((language.name, f"as committed {hashlib.sha256(data).hexdigest()}"))
+                    found.add((row, f"as committed {hashlib.sha256(data).hexdigest()}"))
         return found
 
     def check(self) -> None:

@@ -2,7 +2,9 @@
 
     CarbonError                 exit  code
     |- UsageProblem               2   usage
-    |  `- SettingsProblem         2   settings
+    |  |- SettingsProblem         2   settings
+    |  |- Disabled                2   disabled
+    |  `- HooksElsewhere          2   hooks-elsewhere
     |- RepositoryProblem          3   repository
     |  |- NotARepository          3   repository-missing
     |  `- EmptyRepository         3   repository-empty
@@ -49,6 +51,18 @@ class SettingsProblem(UsageProblem):
     """A settings file or a CARBON_* variable holds a value that cannot be used."""
 
     code = "settings"
+
+
+class Disabled(UsageProblem):
+    """The setting `enabled` is false."""
+
+    code = "disabled"
+
+
+class HooksElsewhere(UsageProblem):
+    """git's hooks lie where a change would reach further than this clone."""
+
+    code = "hooks-elsewhere"
 
 
 class RepositoryProblem(CarbonError):

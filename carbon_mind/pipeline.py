@@ -10,7 +10,6 @@ Each step is a module that knows nothing of the next; they meet in `values`. Not
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,8 +19,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from carbon_mind import __version__
 from carbon_mind.digest import folder as mind_folder
+from carbon_mind.digest.folder import Changes, Inputs
+from carbon_mind.errors import Disabled
 from carbon_mind.repo import languages
-from carbon_mind.repo.scan import MAX_BYTES, Scan, scan
+from carbon_mind.repo.scan import MAX_BYTES, Place, Scan, locate, moved, ripen, scan
 from carbon_mind.settings import Settings
 from carbon_mind.values import Digest, Identity, Prefix, RepoPath, Skipped, SourceFile, Tags, WarmResult
 
@@ -79,47 +80,125 @@ class Mind:
     files: int
     parsed: int  # files parsed in this run
     seconds: float
+    prefix_changed: bool | None = (
+        None  # whether the Markdown differs from that of the mind before; None: there was none
+    )
+    changes: Changes | None = None  # since the mind before, as far as that is known
 
 
 # --- build: a repository becomes a mind ------------------------------------------------------------------------
 
 
 def build(
-    where: Path, settings: Settings, report: Reporter, *, counting: Counting | None = None, full: bool = False
+    where: Path | Place, settings: Settings, report: Reporter, *, counting: Counting | None = None, full: bool = False
 ) -> Mind:
     """The current mind of the repository at `where`; rebuilt only when something that it is made from changed.
 
-    `full` rebuilds and re-parses everything. Raises RepositoryProblem and StorageProblem.
+    `full` rebuilds and re-parses everything. Raises Disabled, RepositoryProblem and StorageProblem.
     """
     started = time.perf_counter()
+    _require_enabled(settings)
     counting = counting or Counting(BOUND, _bound)
-    seen = scan(where)
-    for notice in seen.notices:
-        report.notice(notice)
-    if unreadable := [item for item in seen.skipped if item.reason.startswith("unreadable")]:
-        report.notice(_some("cannot be read and was skipped", [item.path for item in unreadable]))
+    place = where if isinstance(where, Place) else locate(where)
+    seen = scan(place)
+    _tell(seen, report)
     folder = mind_folder.open_folder(seen.root, settings.cache, owned=seen.owned)
     if folder.fallback:
         why = "cannot be written" if seen.owned else "tracks a .carbon folder of its own"
         report.notice(f"the checkout {why}: its mind is kept in {folder.path}")
+    if folder.seal is None:
+        report.notice(
+            f"{settings.cache} cannot be written: what is stored cannot be proven ours, so all of it is made anew"
+        )
     inputs = _inputs(seen, settings, counting)
-    stored = None if full else mind_folder.read(folder, inputs)
-    parsed = 0
-    if stored is None:
-        from carbon_mind.digest.budget import fit
-        from carbon_mind.digest.render import FORMAT, Document, to_json
-
-        digest, parsed = _distil(seen, folder, report, full=full)
-        fitted = fit(digest, settings.budget, counting.count)
-        document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
-        stored = mind_folder.Stored(to_json(document), fitted.markdown)
-        mind_folder.write(folder, inputs, stored)
-        built = True
-    else:
-        built = False
+    index = mind_folder.read_index(folder)
+    before = mind_folder.read(folder, index)
+    if before is not None and index is not None and index.inputs == inputs.sha256 and not full:
+        took = time.perf_counter() - started
+        return Mind(seen.root, folder, before.json, before.markdown, False, len(seen.files), 0, took, False, Changes())
+    known = mind_folder.read_names(folder, index)
+    seen, stored, parsed, settled = _made(place, seen, settings, counting, folder, report, full=full)
+    inputs = _inputs(seen, settings, counting)
+    mind_folder.write(folder, inputs, stored, settled=settled)
+    if not settled:
+        report.notice("files changed while they were read: the next run looks again")
     return Mind(
-        seen.root, folder, stored.json, stored.markdown, built, len(seen.files), parsed, time.perf_counter() - started
+        seen.root,
+        folder,
+        stored.json,
+        stored.markdown,
+        True,
+        len(seen.files),
+        parsed,
+        time.perf_counter() - started,
+        None if before is None else before.markdown != stored.markdown,
+        None if index is None or known is None else mind_folder.changes(index, known, inputs),
     )
+
+
+def _made(
+    place: Place,
+    seen: Scan,
+    settings: Settings,
+    counting: Counting,
+    folder: mind_folder.Folder,
+    report: Reporter,
+    *,
+    full: bool,
+) -> tuple[Scan, mind_folder.Stored, int, bool]:
+    """The mind of what is there: what was seen, the mind, files parsed, and whether nothing moved meanwhile.
+
+    Where something did, everything is looked at once more; what did not move comes from the cache then.
+    """
+    from carbon_mind.digest.budget import fit
+    from carbon_mind.digest.render import FORMAT, Document, to_json
+
+    parsed = 0
+    for attempt in (1, 2):
+        if ripen(seen) or attempt == 2:
+            seen = scan(place)
+        digest, count = _distil(seen, folder, report, full=full and attempt == 1)
+        parsed += count
+        settled = not moved(seen)
+        if settled:
+            break
+    fitted = fit(digest, settings.budget, counting.count)
+    document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
+    return seen, mind_folder.Stored(to_json(document), fitted.markdown), parsed, settled
+
+
+def folder_of(place: Place, settings: Settings) -> mind_folder.Folder:
+    """The folder of the mind of `place`, made if needed. Raises StorageProblem."""
+    return mind_folder.open_folder(place.root, settings.cache, owned=_owned(place))
+
+
+def find_folder_of(place: Place, settings: Settings) -> mind_folder.Folder:
+    """The same folder, but nothing is made."""
+    return mind_folder.find_folder(place.root, settings.cache, owned=_owned(place))
+
+
+def _owned(place: Place) -> bool:
+    from carbon_mind.repo import git
+
+    try:
+        return bool(place.notice) or not git.tracks_ours(place.root)
+    except git.GitFailed:  # a damaged index: then a scan reads a plain directory, too
+        return True
+
+
+def _require_enabled(settings: Settings) -> None:
+    if not settings.enabled:
+        raise Disabled(
+            "carbon is switched off here (enabled = false)",
+            hint="set enabled = true where it was switched off: CARBON_ENABLED, carbon.toml, or the user's config.toml",
+        )
+
+
+def _tell(seen: Scan, report: Reporter) -> None:
+    for notice in seen.notices:
+        report.notice(notice)
+    if unreadable := [item for item in seen.skipped if item.reason.startswith("unreadable")]:
+        report.notice(_some("cannot be read and was skipped", [item.path for item in unreadable]))
 
 
 def _bound(text: str) -> int:
@@ -135,16 +214,50 @@ def _some(what: str, paths: list[RepoPath]) -> str:
     return f"{', '.join(clean(path, limit=160) for path in paths[:3])}{more} {what}"
 
 
-def _inputs(seen: Scan, settings: Settings, counting: Counting) -> str:
-    """SHA-256 over all that decides the digest's bytes: program, extractors, settings, and every file's name and content."""
-    digest = hashlib.sha256()
-    for part in (__version__, languages.fingerprint(), str(settings.budget), counting.name):
-        digest.update(part.encode() + b"\0")
-    for file in seen.files:
-        digest.update(f"{file.path}\0{file.blob}\0".encode("utf-8", "surrogateescape"))
+def _inputs(seen: Scan, settings: Settings, counting: Counting) -> Inputs:
+    """All that decides the digest's bytes."""
+    names: dict[str, str] = {file.path: file.blob for file in seen.files}
     for item in seen.skipped:
-        digest.update(f"{item.path}\0{item.reason}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+        names[item.path] = f"!{item.reason}"
+    return Inputs(
+        f"{__version__} {languages.fingerprint()}", f"budget {settings.budget}, counted by {counting.name}", names
+    )
+
+
+# --- check: is the mind current? -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """Whether a mind is what `build` would make now; `reason` says in words why not."""
+
+    current: bool
+    reason: str = ""
+    changes: Changes | None = None  # None: there is no mind to compare with, or it does not say what it was made from
+
+
+def check(where: Path | Place, settings: Settings, report: Reporter) -> Freshness:
+    """Compare the mind with what is there; nothing is parsed and nothing written. Raises Disabled and RepositoryProblem."""
+    _require_enabled(settings)
+    seen = scan(where)
+    _tell(seen, report)
+    folder = mind_folder.find_folder(seen.root, settings.cache, owned=seen.owned)
+    inputs = _inputs(seen, settings, Counting(BOUND, _bound))
+    index = mind_folder.read_index(folder)
+    if index is None:
+        return Freshness(False, "no mind yet")
+    if mind_folder.read(folder, index) is None:
+        return Freshness(False, "the mind is damaged")
+    if index.inputs == inputs.sha256:
+        return Freshness(True, changes=Changes())
+    known = mind_folder.read_names(folder, index)
+    if known is None:
+        return Freshness(False, "what the mind was made from is not known")
+    found = mind_folder.changes(index, known, inputs)
+    if found == Changes():
+        return Freshness(False, "files changed while the mind was made", found)
+    causes = ("program", found.program), ("settings", found.settings), ("files", found.files > 0)
+    return Freshness(False, f"changed: {', '.join(name for name, is_so in causes if is_so)}", found)
 
 
 def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Digest, int]:
@@ -162,7 +275,7 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
     kinds = kinds_of(paths, attributes)
     jobs, skipped, without_grammar = _plan(seen, kinds, read)
-    tags, parsed = _tags(seen.root, jobs, folder, report, full=full)
+    tags, parsed = _tags(seen, jobs, folder, report, full=full)
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
     facts = project_facts(paths, read)
     entries = entry_files([entry.target for entry in facts.entry_points], tags.keys())
@@ -223,7 +336,7 @@ def _plan(seen: Scan, kinds: dict[RepoPath, Kind], read: Read) -> tuple[list[Job
 
 
 def _tags(
-    root: Path, jobs: list[Job], folder: mind_folder.Folder, report: Reporter, *, full: bool
+    seen: Scan, jobs: list[Job], folder: mind_folder.Folder, report: Reporter, *, full: bool
 ) -> tuple[dict[RepoPath, Tags], int]:
     """Tags of every job, from the cache or parsed now, and how many were parsed."""
     from carbon_mind.repo.cache import TagCache
@@ -231,17 +344,18 @@ def _tags(
     from carbon_mind.repo.workers import extract_files
 
     keys = {file.path: tag_key(file.blob, languages.versions(language)) for file, language in jobs}
-    with TagCache(folder.tag_cache) as cache:
+    with TagCache(folder.tag_cache, folder.seal) as cache:
         known = {} if full else cache.get(keys.values())
         tags = {file.path: known[keys[file.path]] for file, _ in jobs if keys[file.path] in known}
         todo = [(file, language) for file, language in jobs if file.path not in tags]
-        todo.sort(key=lambda job: job[1].name)
-        fresh: dict[str, Tags] = {}
-        for file, found in extract_files(root, todo, progress=report.progress("parsing") if todo else None):
+        todo.sort(key=lambda job: job[1].name)  # a query is compiled in each process that meets its language
+        fresh: dict[RepoPath, Tags] = {}
+        for file, found in extract_files(seen.root, todo, progress=report.progress("parsing") if todo else None):
             tags[file.path] = found
-            if found.degraded != "unreadable":
-                fresh[keys[file.path]] = found
-        cache.put(fresh)
+            if found.degraded not in ("unreadable", "no grammar"):  # the next time it may be readable, the grammar there
+                fresh[file.path] = found
+        doubtful = set(moved(seen, fresh))  # tags of a text that may not be the one that the key names
+        cache.put({keys[path]: found for path, found in fresh.items() if path not in doubtful})
     return tags, len(todo)
 
 
@@ -339,7 +453,7 @@ class Warmed:
 
 
 def warm(
-    where: Path, settings: Settings, report: Reporter, *, fresh: bool = False, opened: Opened | None = None
+    where: Path | Place, settings: Settings, report: Reporter, *, fresh: bool = False, opened: Opened | None = None
 ) -> Warmed:
     """Build the mind, assemble the prefix for the model, and restore its state or prefill and store it.
 
@@ -350,6 +464,7 @@ def warm(
     from carbon_mind.store.states import Store
     from carbon_mind.warm import warm as warm_engine
 
+    _require_enabled(settings)
     opened = opened or open_engine(settings, report)
     mind = build(where, settings, report)
     engine = opened.engine

@@ -20,7 +20,7 @@ from carbon_mind.errors import SettingsProblem
 
 APP = "carbon"
 REPOSITORY_FILE = "carbon.toml"
-REPOSITORY_KEYS = frozenset(("budget", "model"))
+REPOSITORY_KEYS = frozenset(("budget", "enabled", "model"))
 HARD_BUDGET = 2000
 
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
@@ -29,6 +29,7 @@ _Natural = Annotated[int, msgspec.Meta(ge=0)]
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Everything that can be set. In TOML by these names, in the environment as CARBON_<NAME>."""
 
+    enabled: bool = True  # false: no digest is made, kept or checked
     model: str | None = None  # registry name or path of a GGUF file; None: the smallest pulled one
     budget: Annotated[int, msgspec.Meta(ge=100, le=HARD_BUDGET)] = 1500  # tokens that the digest may have
     n_ctx: _Natural = 0  # context in tokens; 0: the model's own, at most 8,192
@@ -86,6 +87,10 @@ def _repository(root: Path | None) -> dict[str, Any]:
             f"{REPOSITORY_FILE} may not set {', '.join(foreign)}: it comes with the repository",
             hint=f"allowed there: {', '.join(sorted(REPOSITORY_KEYS))}; put the rest into {user_file()}",
         )
+    if found.get("enabled") is True:
+        del found[
+            "enabled"
+        ]  # a repository may ask to be left alone; it does not overrule a user who switched carbon off
     model = found.get("model")
     if isinstance(model, str) and ("/" in model or "\\" in model or model.endswith(".gguf")):
         raise SettingsProblem(

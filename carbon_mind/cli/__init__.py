@@ -7,12 +7,14 @@ import sys
 
 def main() -> None:
     """Run the command line; the one place where an error becomes words and an exit code."""
-    from carbon_mind.cli import console
-    from carbon_mind.cli.app import app
+    from carbon_mind.cli import console, quick
     from carbon_mind.errors import CarbonError
 
     try:
-        app()
+        if not quick.run(sys.argv[1:]):
+            from carbon_mind.cli.app import app
+
+            app()
     except CarbonError as problem:
         console.error(problem)
         sys.exit(problem.exit_code)

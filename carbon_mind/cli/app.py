@@ -12,6 +12,7 @@ import typer
 
 from carbon_mind import __version__
 from carbon_mind.cli import console
+from carbon_mind.cli.common import place_and_settings, print_json, settings_only
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Local coding agents that start knowing the repository and answer at once.\n\n"
     "  carbon mind            distil this repository into a digest\n\n"
+    "  carbon hook install    keep the digest current after every commit, switch and merge\n\n"
     "  carbon warm            prefill the digest once; later starts restore it\n\n"
     '  carbon ask "..."       ask from the warmed prefix\n\n'
     "stdout is data, stderr is talk. Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 repository, 4 model, "
@@ -26,6 +28,10 @@ app = typer.Typer(
 )
 models_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="GGUF models: list, pull, path.")
 app.add_typer(models_app, name="models")
+hook_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="git hooks that refresh the digest in the background."
+)
+app.add_typer(hook_app, name="hook")
 
 Where = Annotated[
     Path, typer.Argument(help="The repository, or a directory in it.", show_default="the current directory")
@@ -54,30 +60,11 @@ def root(
     """Options before the command."""
 
 
-def _settings(where: Path | None, **flags: Any) -> Any:
-    from carbon_mind import settings
-
-    root = None
-    if where is not None:
-        from carbon_mind.repo.scan import find_root
-
-        root = find_root(where)[0]
-    return settings.load(root, flags)
-
-
-def _json(value: Any) -> None:
-    import msgspec
-
-    console.data(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
-
-
-@app.command(
-    epilog="Example: carbon mind --print   |   carbon mind ~/src/flask --json   |   carbon mind --write-agents"
-)
+@app.command(epilog="Example: carbon mind --print   |   carbon mind ~/src/flask --json   |   carbon mind --check")
 def mind(
     where: Where = Path(),
     show: Annotated[bool, typer.Option("--print", help="Print the digest as Markdown.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the digest as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the digest, or the result of --check, as JSON.")] = False,
     budget: Budget = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Count tokens with this model's tokenizer instead of the bound.")
@@ -86,33 +73,82 @@ def mind(
         bool, typer.Option("--write-agents", help="Put the digest into the managed block of AGENTS.md.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="Rebuild, and parse every file again.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Only say whether the digest is current; nothing is parsed or written. "
+            "Exit code 0: current, 1: stale (or not made yet), 2: switched off or impossible.",
+        ),
+    ] = False,
 ) -> None:
     """Distil the repository into a digest in .carbon/mind/ (mind.json, mind.md); nothing is parsed when nothing changed."""
-    from carbon_mind import pipeline
-    from carbon_mind.errors import UsageProblem
+    from carbon_mind.cli.mind import Request, run
 
-    if show and json:
-        raise UsageProblem(
-            "--print and --json exclude each other", hint="mind.json and mind.md are both in .carbon/mind/"
-        )
-    settings = _settings(where, budget=budget, model=model)
-    talk = console.Talk()
-    counting = None
-    if model is not None:
-        opened = pipeline.open_engine(settings, talk)
-        counting = pipeline.model_counting(opened)
-    found = pipeline.build(where, settings, talk, counting=counting, full=full)
-    state = "built" if found.built else "current"
-    line = f"mind: {state} ({found.files:,} files, {found.parsed:,} parsed, {found.seconds:.2f} s)"
-    if show or json:
-        console.step(line)
-        console.data(found.json.decode() if json else found.markdown)
-    else:
-        console.data(line + "\n")
-    if write_agents:
-        from carbon_mind.digest.agents import write_block
+    run(Request(where, show, json, budget, model, write_agents, full, check))
 
-        console.step(f"AGENTS.md: {write_block(found.root, found.markdown)}")
+
+@app.command(epilog="Example: carbon watch   |   carbon watch ~/src/flask --json   |   carbon watch --debounce 2")
+def watch(
+    where: Where = Path(),
+    debounce: Annotated[
+        float, typer.Option("--debounce", min=0.01, max=60, help="Seconds without a change before the digest is made.")
+    ] = 0.5,
+    poll: Annotated[
+        bool, typer.Option("--poll", help="Look every two seconds instead of asking the system (network drives).")
+    ] = False,
+    budget: Budget = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON for every digest.")] = False,
+) -> None:
+    """Keep the digest current while files change, until Ctrl-C (exit code 0)."""
+    from carbon_mind.cli.triggers import watch as run
+
+    run(where, debounce=debounce, poll=poll, budget=budget, json=json)
+
+
+@hook_app.command(name="install", epilog="Example: carbon hook install   |   carbon hook install ~/src/flask")
+def hook_install(
+    where: Where = Path(),
+    tracked: Annotated[
+        bool,
+        typer.Option("--tracked", help="Also change hooks that git tracks (.githooks, .husky): you will commit them."),
+    ] = False,
+    outside: Annotated[
+        bool,
+        typer.Option(
+            "--outside", help="Also use a core.hooksPath outside of the repository: it serves all repositories."
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Refresh the digest in the background after every commit, switch, merge, pull, rebase and amend."""
+    from carbon_mind.cli.triggers import hook_install as run
+
+    run(where, tracked=tracked, outside=outside, json=json)
+
+
+@hook_app.command(name="remove", epilog="Example: carbon hook remove")
+def hook_remove(where: Where = Path(), json: Json = False) -> None:
+    """Take the hooks out again; what was there before is there again, byte for byte."""
+    from carbon_mind.cli.triggers import hook_remove as run
+
+    run(where, json=json)
+
+
+@hook_app.command(name="status", epilog="Example: carbon hook status --json")
+def hook_status(where: Where = Path(), json: Json = False) -> None:
+    """Show which hooks are there, and what they did last."""
+    from carbon_mind.cli.triggers import hook_status as run
+
+    run(where, json=json)
+
+
+@hook_app.command(name="run", hidden=True, epilog="Example: carbon hook run post-commit")
+def hook_run(name: Annotated[str, typer.Argument(help="The hook that fired.")]) -> None:
+    """What a hook starts: one refresh of the current directory, with its outcome in .carbon/refresh.log."""
+    from carbon_mind.refresh import run
+
+    run(name)
 
 
 @app.command(epilog="Example: carbon warm   |   carbon warm ~/src/flask --model smollm2-135m --json")
@@ -128,15 +164,15 @@ def warm(
     """Prefill the prefix (system message with the digest) once and store its KV state; later runs restore and prove it."""
     from carbon_mind import pipeline
 
-    settings = _settings(where, model=model, budget=budget, n_ctx=ctx, threads=threads)
+    place, settings = place_and_settings(where, model=model, budget=budget, n_ctx=ctx, threads=threads)
     talk = console.Talk()
     try:
-        warmed = pipeline.warm(where, settings, talk, fresh=fresh)
+        warmed = pipeline.warm(place, settings, talk, fresh=fresh)
     finally:
         talk.close()
     result = warmed.result
     if json:
-        _json(result)
+        print_json(result)
         return
     clocks = result.clocks
     if result.state == "restored":
@@ -173,10 +209,10 @@ def ask(
 
     if not question.strip():
         raise UsageProblem("the question is empty", hint='try: carbon ask "How do I run the tests?"')
-    settings = _settings(where, model=model, budget=budget, n_ctx=ctx, threads=threads)
+    place, settings = place_and_settings(where, model=model, budget=budget, n_ctx=ctx, threads=threads)
     talk = console.Talk()
     try:
-        warmed = pipeline.warm(where, settings, talk)
+        warmed = pipeline.warm(place, settings, talk)
     finally:
         talk.close()
     answer, pieces = pipeline.ask(warmed, question.strip(), max_tokens)
@@ -187,7 +223,7 @@ def ask(
     ready_s = result.clocks.read_s + result.clocks.restore_s + result.clocks.prefill_s
     if json:
         counts = {name: getattr(answer, name) for name in ("reused", "evaluated", "generated", "ttft_s", "seconds")}
-        _json({"answer": answer.text, "prefix": result, **counts})
+        print_json({"answer": answer.text, "prefix": result, **counts})
     else:
         console.data("\n")
     console.step(
@@ -208,9 +244,9 @@ def doctor(
     """Show what carbon runs on: versions, CPU, engine and its probe verdict, model, cache folder and its size."""
     from carbon_mind.cli import health
 
-    report = health.examine(_settings(None, model=model), probe=probe)
+    report = health.examine(settings_only(model=model), probe=probe)
     if json:
-        _json(report)
+        print_json(report)
     else:
         console.data(health.render(report))
 
@@ -222,16 +258,16 @@ def show_settings(where: Where = Path(), json: Json = False) -> None:
 
     from carbon_mind import settings as reference
 
-    values = msgspec.to_builtins(_settings(where))
+    values = msgspec.to_builtins(place_and_settings(where)[1])
     if json:
-        _json(values)
+        print_json(values)
         return
     rows = [
         (name, f"CARBON_{name.upper()}", "unset" if value is None else str(value)) for name, value in values.items()
     ]
     console.data(console.table(("setting", "environment", "value"), rows))
     console.step(
-        f"user file: {reference.user_file()}; repository file: {reference.REPOSITORY_FILE} (budget and model only)"
+        f"user file: {reference.user_file()}; repository file: {reference.REPOSITORY_FILE} (budget, model, and enabled = false)"
     )
 
 
@@ -240,10 +276,10 @@ def models_list(json: Json = False) -> None:
     """Models of the registry, and which of them are here."""
     from carbon_mind.models import load_registry, pulled
 
-    settings = _settings(None)
+    settings = settings_only()
     entries = load_registry()
     if json:
-        _json(
+        print_json(
             {
                 name: {"entry": entry, "path": str(pulled(entry, settings.models) or "")}
                 for name, entry in entries.items()
@@ -272,7 +308,7 @@ def models_pull(
     from carbon_mind.errors import NoModel
     from carbon_mind.models import load_registry, pull
 
-    settings = _settings(None)
+    settings = settings_only()
     entries = load_registry()
     if name not in entries:
         raise NoModel(f"there is no model named {name!r} in the registry", hint=f"known: {', '.join(entries)}")
@@ -289,7 +325,7 @@ def models_pull(
     finally:
         talk.close()
     if json:
-        _json({"name": name, "path": str(path)})
+        print_json({"name": name, "path": str(path)})
     else:
         console.data(f"{path}\n")
 
@@ -303,4 +339,4 @@ def models_path(
     """Print the file that a model name means."""
     from carbon_mind import pipeline
 
-    console.data(f"{pipeline.model_path(_settings(None, model=name))}\n")
+    console.data(f"{pipeline.model_path(settings_only(model=name))}\n")

@@ -1,33 +1,67 @@
 """Where a mind lives on disk: `<repository>/.carbon/mind/`, or the user's cache folder when the checkout is read-only.
 
-`index.json` is written last and holds the checksums of the other two, so a crash between the writes leaves a mind that is rebuilt, not
-one that is half old and half new.
+`index.json` is written last and holds the checksums of the others, so a crash between the writes leaves a mind that is rebuilt, not
+one that is half old and half new. It carries a MAC (`safety/seal`): a mind that came with an archive is not believed. `files` names
+what the mind was made from, file by file; it is read only to say what has changed since.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety.files import atomic_write, private_dir, read_regular, remove_orphans
+from carbon_mind.safety.seal import Seal, open_seal
 from carbon_mind.values import MIND_FOLDER, RepoPath
 
 MAX_BYTES = 4 << 20
-_INDEX_FORMAT = 1
+_MAX_NAMES = 64 << 20
+_INDEX_FORMAT = 2
+_IDENTITY = (
+    20  # characters of an identity that `files` keeps: enough to tell whether a file changed, which is all it is for
+)
+
+UNREAD = ("!", "unread-")
+"""What an identity that stands for no content begins with: the reason for skipping a file, or only its size."""
+
+Names = dict[str, str]
+"""What a mind was made from: path -> identity of its content, or `!` and why it was skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that decides a digest's bytes: the program, its settings, and every file's name and content."""
+
+    program: str
+    settings: str
+    names: Names
+
+    @property
+    def sha256(self) -> str:
+        """One hash over all of it."""
+        digest = hashlib.sha256(f"{self.program}\0{self.settings}\0".encode())
+        for path, identity in self.names.items():
+            digest.update(f"{path}\0{identity}\0".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
 
 
 class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """index.json: what the mind was made from, and what it consists of."""
 
     version: int
-    inputs: str  # SHA-256 over every file's identity and everything else that decides the digest's bytes
+    inputs: str  # `Inputs.sha256`; "" when files changed while they were read, so that it matches nothing
+    program: str
+    settings: str
+    files_sha256: str
     json_sha256: str
     markdown_sha256: str
+    mac: str = ""  # over all of the above
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +74,18 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder that holds `mind/` and `cache.db`; `fallback` when it is not in the checkout."""
+    """The folder that holds `mind/` and `cache.db`; `fallback` when it is not in the checkout.
+
+    `seal` tells our own files from a stranger's; without it nothing in the folder is believed.
+    """
 
     path: Path
     fallback: bool = False
+    seal: Seal | None = field(default=None, compare=False, repr=False)
 
     @property
     def mind(self) -> Path:
-        """The folder of mind.json, mind.md and index.json."""
+        """The folder of mind.json, mind.md, files and index.json."""
         return self.path / "mind"
 
     @property
@@ -62,8 +100,9 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
     A checkout that cannot be written, or one that ships a `.carbon` of its own (`owned` is false), uses the user's cache folder.
     Raises StorageProblem when neither can be written.
     """
+    seal = open_seal(user_cache, make=True)
     here = root / MIND_FOLDER
-    if owned and not here.is_symlink() and not (here / "mind").is_symlink():
+    if owned and not _is_link(here):
         try:
             (here / "mind").mkdir(parents=True, exist_ok=True)
             if not (here / ".gitignore").exists():
@@ -72,39 +111,166 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
         except (OSError, StorageProblem):
             pass
         else:
-            if os.access(here / "mind", os.W_OK | os.X_OK):
-                return Folder(here)
-    name = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
-    there = private_dir(user_cache) / "minds"
-    private_dir(there)
-    private_dir(there / name)
-    private_dir(there / name / "mind")
-    return Folder(there / name, fallback=True)
+            if _writable(here):
+                return Folder(here, seal=seal)
+    there = _elsewhere(root, user_cache)
+    private_dir(user_cache)
+    for folder in (there.parent, there, there / "mind"):
+        private_dir(folder)
+    return Folder(there, fallback=True, seal=seal)
 
 
-def read(folder: Folder, inputs: str) -> Stored | None:
-    """The stored mind if it was made from exactly `inputs` and is whole; None otherwise."""
+def find_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
+    """The folder that `open_folder` would give, as far as that can be told without making or writing anything."""
+    seal = open_seal(user_cache, make=False)
+    here = root / MIND_FOLDER
+    if owned and not _is_link(here) and _writable(here):
+        return Folder(here, seal=seal)
+    return Folder(_elsewhere(root, user_cache), fallback=True, seal=seal)
+
+
+def _is_link(here: Path) -> bool:
+    return here.is_symlink() or (here / "mind").is_symlink()
+
+
+def _writable(here: Path) -> bool:
+    return os.access(here / "mind", os.W_OK | os.X_OK)
+
+
+def _elsewhere(root: Path, user_cache: Path) -> Path:
+    return user_cache / "minds" / hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()[:32]
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+def read_index(folder: Folder) -> Index | None:
+    """The index, if it is there and this user's carbon wrote it."""
     try:
         index = msgspec.json.decode(read_regular(folder.mind, RepoPath("index.json"), MAX_BYTES), type=Index)
-        if index.version != _INDEX_FORMAT or index.inputs != inputs:
-            return None
+        ours = (
+            index.version == _INDEX_FORMAT
+            and folder.seal is not None
+            and folder.seal.fits(bytes.fromhex(index.mac), "mind", _sealed(index))
+        )
+    except (OSError, ValueError):  # ValueError: JSON of another shape (MsgspecError), a MAC that is not hexadecimal
+        return None
+    return index if ours else None
+
+
+def read(folder: Folder, index: Index | None) -> Stored | None:
+    """The mind that `index` describes, if it is whole."""
+    if index is None:
+        return None
+    try:
         document = read_regular(folder.mind, RepoPath("mind.json"), MAX_BYTES)
         markdown = read_regular(folder.mind, RepoPath("mind.md"), MAX_BYTES)
         if _sha256(document) != index.json_sha256 or _sha256(markdown) != index.markdown_sha256:
             return None
         return Stored(document, markdown.decode("utf-8"))
-    except (OSError, ValueError):  # ValueError: JSON of another shape (MsgspecError), bytes that are not UTF-8
+    except (OSError, ValueError):  # ValueError: bytes that are not UTF-8
         return None
 
 
-def write(folder: Folder, inputs: str, stored: Stored) -> None:
-    """Write the mind. Raises StorageProblem; what was there before then still is."""
+def read_names(folder: Folder, index: Index | None) -> Names | None:
+    """What the mind of `index` was made from, with shortened identities; None when that is not known."""
+    if index is None:
+        return None
+    try:
+        data = read_regular(folder.mind, RepoPath("files"), _MAX_NAMES)
+    except OSError:
+        return None
+    if _sha256(data) != index.files_sha256:
+        return None
+    fields = data.decode("utf-8", "surrogateescape").split("\0")
+    return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
+
+
+# --- writing ---------------------------------------------------------------------------------------------------
+
+
+def write(folder: Folder, inputs: Inputs, stored: Stored, *, settled: bool = True) -> None:
+    """Write the mind; a file that holds the same bytes already is left alone, so that nobody who watches it is disturbed.
+
+    Unless `settled` the mind is kept but will match nothing. Raises StorageProblem; what was there before then still is.
+    """
     markdown = stored.markdown.encode("utf-8")
-    index = Index(_INDEX_FORMAT, inputs, _sha256(stored.json), _sha256(markdown))
-    atomic_write(folder.mind / "mind.json", stored.json)
-    atomic_write(folder.mind / "mind.md", markdown)
+    names = _encode(inputs.names.items())
+    index = Index(
+        _INDEX_FORMAT,
+        inputs.sha256 if settled else "",
+        inputs.program,
+        inputs.settings,
+        _sha256(names),
+        _sha256(stored.json),
+        _sha256(markdown),
+    )
+    mac = folder.seal.mac("mind", _sealed(index)).hex() if folder.seal is not None else ""
+    index = msgspec.structs.replace(index, mac=mac)
+    for name, data in (("files", names), ("mind.json", stored.json), ("mind.md", markdown)):
+        if not _holds(folder, name, data):
+            atomic_write(folder.mind / name, data)
     atomic_write(folder.mind / "index.json", msgspec.json.format(msgspec.json.encode(index), indent=2) + b"\n")
+
+
+def _encode(names: Iterable[tuple[str, str]]) -> bytes:
+    return "".join(f"{path}\0{identity[:_IDENTITY]}\0" for path, identity in names).encode("utf-8", "surrogateescape")
+
+
+def _holds(folder: Folder, name: str, data: bytes) -> bool:
+    try:
+        return read_regular(folder.mind, RepoPath(name), len(data)) == data
+    except OSError:
+        return False
+
+
+def _sealed(index: Index) -> bytes:
+    return msgspec.json.encode(msgspec.structs.replace(index, mac=""))
 
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+# --- what changed ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What differs from what a mind was made from. Paths are sorted; a renamed file is neither added nor removed."""
+
+    program: bool = False
+    settings: bool = False
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()  # (old path, new path) with the same content
+
+    @property
+    def files(self) -> int:
+        """How many files differ."""
+        return len(self.added) + len(self.changed) + len(self.removed) + len(self.renamed)
+
+
+def changes(index: Index, before: Names, now: Inputs) -> Changes:
+    """What differs between the mind of `index`, made from the files `before`, and what it would be made from now."""
+    current = {path: identity[:_IDENTITY] for path, identity in now.names.items()}
+    removed = {path: identity for path, identity in before.items() if path not in current}
+    added = {path: identity for path, identity in current.items() if path not in before}
+    renamed: list[tuple[str, str]] = []
+    sources: dict[str, list[str]] = {}
+    for path in sorted(removed, reverse=True):
+        if not removed[path].startswith(UNREAD):
+            sources.setdefault(removed[path], []).append(path)
+    for path in sorted(added):
+        candidates = sources.get(added[path])
+        renamed += [(candidates.pop(), path)] if candidates else []
+    old, new = {pair[0] for pair in renamed}, {pair[1] for pair in renamed}
+    return Changes(
+        program=index.program != now.program,
+        settings=index.settings != now.settings,
+        added=tuple(sorted(added.keys() - new)),
+        changed=tuple(sorted(path for path in current.keys() & before.keys() if current[path] != before[path])),
+        removed=tuple(sorted(removed.keys() - old)),
+        renamed=tuple(sorted(renamed)),
+    )

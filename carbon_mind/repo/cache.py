@@ -2,7 +2,7 @@
 
 The key is (blob id, language, version of grammar and query), so an entry never goes stale; it is only forgotten when the cache
 grows past its bound. The file is disposable: anything wrong with it makes it start empty. Values are JSON, decoded into typed
-values at the door.
+values at the door. Each row carries a MAC (`safety/seal`), because the file lies in the repository and may have come with it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import Self
 
 import msgspec
 
+from carbon_mind.safety.seal import Seal
 from carbon_mind.values import Tags
 
-SCHEMA = 1
+SCHEMA = 2
 MAX_ENTRIES = 50_000
 
 _decoder = msgspec.json.Decoder(Tags)
@@ -36,15 +37,16 @@ def key(blob: str, version: str) -> Key:
 class TagCache:
     """A SQLite file of tags. Use as a context manager; safe for two processes at once (WAL, short transactions)."""
 
-    def __init__(self, path: Path | None) -> None:
-        """`path` None keeps nothing. Raises nothing: a file that cannot be used means an empty cache."""
+    def __init__(self, path: Path, seal: Seal | None) -> None:
+        """Without a seal nothing is kept. Raises nothing: a file that cannot be used means an empty cache."""
         self._path = path
-        self._db = self._open()
+        self._seal = seal
+        self._db = None if seal is None else self._open()
 
     def _open(self) -> sqlite3.Connection | None:
         """The database; one that is damaged, or of another schema, is removed and made anew. None when there can be none."""
         for attempt in (1, 2):
-            if self._path is None or not _plain_file_or_nothing(self._path):
+            if not _plain_file_or_nothing(self._path):
                 return None
             db: sqlite3.Connection | None = None
             try:
@@ -69,18 +71,18 @@ class TagCache:
             db.execute("BEGIN IMMEDIATE")  # two processes that start together make the table once
             known = db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA
             columns = [row[1] for row in db.execute("PRAGMA table_info(tags)")]
-            if not known or columns != ["key", "tags", "seq"]:
+            if not known or columns != ["key", "tags", "mac", "seq"]:
                 db.execute("DROP TABLE IF EXISTS tags")
                 db.execute(
-                    "CREATE TABLE tags (key TEXT PRIMARY KEY, tags BLOB NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID"
+                    "CREATE TABLE tags (key TEXT PRIMARY KEY, tags BLOB NOT NULL, mac BLOB NOT NULL, seq INTEGER NOT NULL) "
+                    "WITHOUT ROWID"
                 )
                 db.execute(f"PRAGMA user_version={SCHEMA}")
 
     def _remove(self) -> None:
-        if self._path is not None:
-            for suffix in ("", "-wal", "-shm"):
-                with contextlib.suppress(OSError):
-                    self._path.with_name(self._path.name + suffix).unlink()
+        for suffix in ("", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                self._path.with_name(self._path.name + suffix).unlink()
 
     def _failed(self, problem: sqlite3.Error) -> None:
         """Start anew when the file itself turns out to be damaged; otherwise only this use of it is lost."""
@@ -99,18 +101,19 @@ class TagCache:
             self._db.close()
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Tags]:
-        """The tags known for `keys`; an entry that cannot be decoded is as good as absent."""
+        """The tags known for `keys`; an entry that is not ours, or cannot be decoded, is as good as absent."""
         found: dict[Key, Tags] = {}
-        if self._db is None:
+        if self._db is None or self._seal is None:
             return found
         wanted = sorted(set(keys))
         try:
             for start in range(0, len(wanted), 500):  # SQLite's oldest limit on variables is 999
                 part = wanted[start : start + 500]
-                query = f"SELECT key, tags FROM tags WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only "?"
-                for name, blob in self._db.execute(query, part):
+                query = f"SELECT key, tags, mac FROM tags WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 - only "?"
+                for name, blob, mac in self._db.execute(query, part):
                     with contextlib.suppress(msgspec.MsgspecError, TypeError):  # TypeError: not even bytes
-                        found[name] = _decoder.decode(blob)
+                        if self._seal.fits(mac, "tags", name.encode(), blob):
+                            found[name] = _decoder.decode(blob)
         except sqlite3.Error as problem:
             self._failed(problem)
             return {}
@@ -118,14 +121,15 @@ class TagCache:
 
     def put(self, entries: Mapping[Key, Tags]) -> None:
         """Remember `entries`; forget the oldest above MAX_ENTRIES. A failure loses the cache's use, never a result."""
-        if self._db is None or not entries:
+        if self._db is None or self._seal is None or not entries:
             return
-        rows = [(name, msgspec.json.encode(entries[name])) for name in sorted(entries)]
+        encoded = [(name, msgspec.json.encode(entries[name])) for name in sorted(entries)]
+        rows = [(name, tags, self._seal.mac("tags", name.encode(), tags)) for name, tags in encoded]
         try:
             with self._db:
                 self._db.execute("BEGIN IMMEDIATE")
                 last = self._db.execute("SELECT coalesce(max(seq), 0) FROM tags").fetchone()[0]
-                self._db.executemany(f"INSERT OR REPLACE INTO tags VALUES (?, ?, {int(last) + 1})", rows)  # noqa: S608 - a number
+                self._db.executemany(f"INSERT OR REPLACE INTO tags VALUES (?, ?, ?, {int(last) + 1})", rows)  # noqa: S608 - a number
                 (count,) = self._db.execute("SELECT count(*) FROM tags").fetchone()
                 if count > MAX_ENTRIES:
                     self._db.execute(

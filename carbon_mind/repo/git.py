@@ -7,6 +7,7 @@ partial clone) and ignores the GIT_* variables that a surrounding hook may have 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -14,11 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_SAFE = (
-    *("-c", "core.fsmonitor=false"),
-    *("-c", f"core.hooksPath={os.devnull}"),
-    *("-c", "core.quotePath=false"),
-)
+from carbon_mind.values import MIND_FOLDER
+
+_QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_SAFE = (*_QUIET, "-c", f"core.hooksPath={os.devnull}")
 # A hook runs with these set; with them, `-C` would not decide which repository is read.
 _FOREIGN = frozenset(
     f"GIT_{name}"
@@ -80,10 +80,12 @@ def _environment(settings: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def _call(where: Path, args: tuple[str, ...], settings: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+def _call(
+    where: Path, args: tuple[str, ...], settings: Mapping[str, str], options: tuple[str, ...] = _SAFE
+) -> subprocess.CompletedProcess[bytes]:
     try:
         return subprocess.run(
-            ["git", "-C", os.path.abspath(where), *_SAFE, *args],  # noqa: PTH100 - resolves no link, unlike Path.resolve
+            ["git", "-C", os.path.abspath(where), *options, *args],  # noqa: PTH100 - resolves no link, unlike Path.resolve
             env=_environment(settings),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -117,6 +119,52 @@ def toplevel(where: Path) -> Path:
     if not inside or not os.path.lexists(root / ".git"):
         raise GitFailed("the repository's configuration puts its working tree elsewhere")
     return root
+
+
+def git_folder(root: Path) -> Path:
+    """The git directory of the working tree at `root`: where its HEAD and its index lie."""
+    dot = root / ".git"
+    with contextlib.suppress(OSError, ValueError):
+        if dot.is_file():  # a linked worktree, or a submodule
+            text = os.fsdecode(dot.read_bytes()[:4096]).removeprefix("gitdir: ").removesuffix("\n")
+            return root / text
+    return dot
+
+
+def index_stamp(root: Path) -> tuple[int, int, int] | None:
+    """Something that differs whenever the index has been written in between (git replaces the file)."""
+    try:
+        info = (git_folder(root) / "index").stat()
+    except OSError:
+        return None
+    return (info.st_ino, info.st_mtime_ns, info.st_size)
+
+
+def hooks_folder(root: Path) -> Path:
+    """Where git looks for the hooks of the working tree at `root`; `core.hooksPath` is obeyed. Raises GitFailed."""
+    # The safe options would answer with their own core.hooksPath; `rev-parse` runs no hook.
+    found = _checked(_call(root, ("rev-parse", "--git-path", "hooks"), {}, _QUIET))
+    return root / os.fsdecode(found.removesuffix(b"\n"))
+
+
+def shared_folder(root: Path) -> Path:
+    """The git directory that all working trees of a repository share. Raises GitFailed."""
+    return root / os.fsdecode(run(root, "rev-parse", "--git-common-dir").removesuffix(b"\n"))
+
+
+def is_tracked(root: Path, path: str) -> bool:
+    """Whether the index holds `path`. Raises GitFailed."""
+    return run(root, "--literal-pathspecs", "ls-files", "-z", "--", path) != b""
+
+
+def tracks_ours(root: Path) -> bool:
+    """Whether the repository ships a folder of our name. Raises GitFailed."""
+    return run(root, "ls-files", "-z", "--", f":(top,icase){MIND_FOLDER}") != b""
+
+
+def is_ignored(root: Path, path: str) -> bool:
+    """Whether git would leave `path` out when everything is added."""
+    return _call(root, ("check-ignore", "--quiet", "--", path), {}).returncode == 0
 
 
 def _without_filters(root: Path) -> dict[str, str]:

@@ -45,9 +45,11 @@ def test_a_second_run_parses_nothing_and_says_current(sample: Repository) -> Non
     first = carbon("mind", cwd=sample.path)
     assert first.returncode == 0
     assert first.stdout.startswith("mind: built (7 files, 5 parsed")
+    assert first.stdout.endswith("; the prefix is new\n")
     files = snapshot_of(sample.path / ".carbon" / "mind")
     second = carbon("mind", cwd=sample.path)
     assert second.stdout.startswith("mind: current (7 files, 0 parsed")
+    assert second.stdout.endswith("; the prefix is the same\n")
     assert snapshot_of(sample.path / ".carbon" / "mind") == files
     assert sample.git("status", "--porcelain") == "", "the mind hides itself from git"
 
@@ -58,9 +60,11 @@ def test_touch_costs_nothing_and_an_edit_parses_one_file(sample: Repository) -> 
         os.utime(path, (10**9, 10**9))
     assert "current" in carbon("mind", cwd=sample.path).stdout
     sample.write("sample/core.py", "def other() -> int:\n    return 1\n")
-    assert carbon("mind", cwd=sample.path).stdout.startswith("mind: built (7 files, 1 parsed")
+    edited = carbon("mind", cwd=sample.path).stdout
+    assert edited.startswith("mind: built (1 file changed, 1 parsed")
+    assert edited.endswith("; the prefix changed\n")
     sample.git("checkout", "--", "sample/core.py")
-    assert carbon("mind", cwd=sample.path).stdout.startswith("mind: built (7 files, 0 parsed"), (
+    assert carbon("mind", cwd=sample.path).stdout.startswith("mind: built (1 file changed, 0 parsed"), (
         "content that was seen before"
     )
 
@@ -206,7 +210,7 @@ def test_wrong_values_are_usage_errors(sample: Repository, args: Sequence[str], 
 
 def test_settings_are_refused_by_source_and_key(sample: Repository) -> None:
     sample.write("carbon.toml", "cache_dir = '/tmp/elsewhere'\n")
-    expect(carbon("mind", cwd=sample.path), 2, "carbon.toml may not set cache_dir", "budget, model")
+    expect(carbon("mind", cwd=sample.path), 2, "carbon.toml may not set cache_dir", "budget, enabled, model")
     sample.write("carbon.toml", "model = './evil.gguf'\n")
     expect(carbon("mind", cwd=sample.path), 2, "names a model file")
     sample.write("carbon.toml", "budget = \n")
@@ -338,7 +342,11 @@ def test_version_names_the_ranker_in_use() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["mind", "warm", "ask", "doctor", "settings", "models list", "models pull", "models path"]
+    "command",
+    [
+        *("mind", "watch", "hook install", "hook remove", "hook status", "hook run"),
+        *("warm", "ask", "doctor", "settings", "models list", "models pull", "models path"),
+    ],
 )
 def test_every_command_has_help_with_an_example(command: str) -> None:
     done = carbon(*command.split(), "--help")
@@ -351,7 +359,8 @@ def test_mind_starts_without_what_it_does_not_need(sample: Repository) -> None:
     code = (
         "import sys; from carbon_mind.cli import main; sys.argv = ['carbon', 'mind']\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = {'numpy', 'llama_cpp', 'httpx', 'jinja2', 'multiprocessing', 'rich.progress'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'llama_cpp', 'httpx', 'jinja2', 'multiprocessing', 'rich.progress', 'typer', 'pydantic', 'sqlite3', "
+        "'tree_sitter', 'watchfiles'} & set(sys.modules)\n"
         "print(sorted(heavy), file=sys.stderr)"
     )
     carbon("mind", cwd=sample.path)
@@ -363,7 +372,7 @@ def test_interrupting_leaves_what_was_there(sample: Repository) -> None:
     carbon("mind", cwd=sample.path)
     before = snapshot_of(sample.path / ".carbon" / "mind")
     code = (
-        "import carbon_mind.cli.app as app, carbon_mind.pipeline as p\nfrom carbon_mind.cli import main\nimport sys\n"
+        "import carbon_mind.pipeline as p\nfrom carbon_mind.cli import main\nimport sys\n"
         "def stop(*a, **k): raise KeyboardInterrupt\np._distil = stop\nsys.argv = ['carbon', 'mind', '--full']\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=sample.path, capture_output=True, text=True, check=False)

@@ -10,7 +10,18 @@ from pathlib import Path
 import pytest
 
 from carbon_mind.digest import folder as mind_folder
-from carbon_mind.digest.folder import Folder, Stored, open_folder, read, write
+from carbon_mind.digest.folder import (
+    Changes,
+    Folder,
+    Inputs,
+    Stored,
+    changes,
+    find_folder,
+    open_folder,
+    read_index,
+    read_names,
+    write,
+)
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety.files import atomic_write
 from tests.conftest import Repository
@@ -18,7 +29,17 @@ from tests.repo.unprivileged import run_unprivileged
 
 ONE = Stored(b'{"version": 1}\n', "# one: schön\n")
 TWO = Stored(b'{"version": 1, "x": 2}\n', "# two\n")
+OLD = Inputs(
+    "program 1", "budget 1500", {"a.py": "a" * 40, "b/c.py": "b" * 40, "odd\udcff\n.py": "c" * 64, "link": "!link"}
+)
+NEW = Inputs("program 1", "budget 1500", OLD.names | {"a.py": "d" * 40})
 posix = pytest.mark.skipif(os.name != "posix", reason="needs links")
+
+
+def read(folder: Folder, inputs: Inputs) -> Stored | None:
+    """The mind, if it was made from exactly `inputs` and is whole and ours."""
+    index = read_index(folder)
+    return mind_folder.read(folder, index) if index is not None and index.inputs == inputs.sha256 else None
 
 
 @pytest.fixture
@@ -29,11 +50,11 @@ def folder(repository: Repository, tmp_path: Path) -> Folder:
 def test_in_the_checkout_and_invisible_to_git(repository: Repository, folder: Folder, tmp_path: Path) -> None:
     assert folder == Folder(repository.path / ".carbon")
     assert (folder.path / ".gitignore").read_bytes() == b"*\n"
-    write(folder, "inputs", ONE)
+    write(folder, OLD, ONE)
     folder.tag_cache.write_bytes(b"x")
     assert repository.git("status", "--porcelain", "--untracked-files=all") == ""
-    assert sorted(path.name for path in folder.mind.iterdir()) == ["index.json", "mind.json", "mind.md"]
-    assert not (tmp_path / "user-cache").exists()
+    assert sorted(path.name for path in folder.mind.iterdir()) == ["files", "index.json", "mind.json", "mind.md"]
+    assert [path.name for path in (tmp_path / "user-cache").iterdir()] == ["seal.key"]
     assert open_folder(repository.path, tmp_path / "user-cache", owned=True) == folder
 
 
@@ -44,19 +65,19 @@ def test_a_gitignore_of_the_user_stays(repository: Repository, folder: Folder, t
 
 
 def test_written_and_read(folder: Folder) -> None:
-    assert read(folder, "inputs") is None
-    write(folder, "inputs", ONE)
-    assert read(folder, "inputs") == ONE
-    assert read(folder, "other inputs") is None
-    write(folder, "other inputs", TWO)
-    assert read(folder, "other inputs") == TWO
-    assert read(folder, "inputs") is None
+    assert read(folder, OLD) is None
+    write(folder, OLD, ONE)
+    assert read(folder, OLD) == ONE
+    assert read(folder, NEW) is None
+    write(folder, NEW, TWO)
+    assert read(folder, NEW) == TWO
+    assert read(folder, OLD) is None
 
 
 @pytest.mark.parametrize("name", ["mind.md", "mind.json", "index.json"])
 @pytest.mark.parametrize("how", ["changed", "shorter", "empty", "gone", "folder", "large"])
 def test_tampered_is_as_good_as_absent(folder: Folder, name: str, how: str) -> None:
-    write(folder, "inputs", ONE)
+    write(folder, OLD, ONE)
     file = folder.mind / name
     data = file.read_bytes()
     file.unlink()
@@ -66,43 +87,141 @@ def test_tampered_is_as_good_as_absent(folder: Folder, name: str, how: str) -> N
         flipped = data[:-3] + bytes([data[-3] ^ 1]) + data[-2:]
         changed = {"changed": flipped, "shorter": data[:-2], "empty": b"", "large": b" " * (mind_folder.MAX_BYTES + 1)}
         file.write_bytes(changed[how])
-    assert read(folder, "inputs") is None
+    assert read(folder, OLD) is None
 
 
 @posix
 @pytest.mark.parametrize("name", ["mind.md", "mind.json", "index.json"])
 def test_a_link_is_not_read(folder: Folder, tmp_path: Path, name: str) -> None:
-    write(folder, "inputs", ONE)
+    write(folder, OLD, ONE)
     (folder.mind / name).rename(tmp_path / name)
     (folder.mind / name).symlink_to(tmp_path / name)
-    assert read(folder, "inputs") is None
+    assert read(folder, OLD) is None
     with pytest.raises(StorageProblem):
-        write(folder, "inputs", TWO)
+        write(folder, OLD, TWO)
     assert (folder.mind / name).is_symlink()
 
 
-@pytest.mark.parametrize("change", [{"version": 2}, {"more": 1}, {"inputs": 3}, {"json_sha256": None}])
+@pytest.mark.parametrize("change", [{"version": 1}, {"more": 1}, {"inputs": 3}, {"json_sha256": None}])
 def test_an_index_of_another_form_is_refused(folder: Folder, change: dict[str, object]) -> None:
-    write(folder, "inputs", ONE)
+    write(folder, OLD, ONE)
     index = folder.mind / "index.json"
     index.write_text(json.dumps(json.loads(index.read_text()) | change))
-    assert read(folder, "inputs") is None
+    assert read(folder, OLD) is None
 
 
 def test_bytes_that_are_no_text_are_refused(folder: Folder) -> None:
-    write(folder, "inputs", ONE)
+    write(folder, OLD, ONE)
     (folder.mind / "mind.md").write_bytes(b"\xff")
     index = folder.mind / "index.json"
     content = json.loads(index.read_text()) | {"markdown_sha256": hashlib.sha256(b"\xff").hexdigest()}
+    sealed = mind_folder.Index(**content)
+    assert folder.seal is not None
+    content["mac"] = folder.seal.mac("mind", mind_folder._sealed(sealed)).hex()
     index.write_text(json.dumps(content))
-    assert read(folder, "inputs") is None
+    assert read_index(folder) is not None, "the index itself is ours"
+    assert read(folder, OLD) is None
 
 
-@pytest.mark.parametrize("survive", [0, 1, 2])
+# --- whose it is -----------------------------------------------------------------------------------------------
+
+
+def test_a_forged_mind_with_matching_checksums_is_not_believed(
+    repository: Repository, folder: Folder, tmp_path: Path
+) -> None:
+    """An archive may ship `.carbon/mind`, whole and made from exactly its files, by another carbon with another key."""
+    stranger = open_folder(repository.path, tmp_path / "strangers-cache", owned=True)
+    write(stranger, OLD, ONE)
+    assert read(stranger, OLD) == ONE
+    assert read(folder, OLD) is None
+    assert read_index(folder) is None
+    write(folder, OLD, TWO)
+    assert read(folder, OLD) == TWO
+    assert read(stranger, OLD) is None
+
+
+@pytest.mark.parametrize("mac", ["", "00", "zz", "0" * 64])
+def test_a_wrong_mac_is_refused(folder: Folder, mac: str) -> None:
+    write(folder, OLD, ONE)
+    index = folder.mind / "index.json"
+    index.write_text(json.dumps(json.loads(index.read_text()) | {"mac": mac}))
+    assert read(folder, OLD) is None
+
+
+def test_without_a_key_everything_works_and_nothing_is_believed(repository: Repository, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder can be here")
+    folder = open_folder(repository.path, tmp_path / "file", owned=True)
+    assert folder.seal is None
+    write(folder, OLD, ONE)
+    assert (folder.mind / "mind.md").read_text() == ONE.markdown
+    assert read(folder, OLD) is None
+    assert find_folder(repository.path, tmp_path / "file", owned=True).seal is None
+
+
+# --- what changed ----------------------------------------------------------------------------------------------
+
+
+def test_names_come_back_whatever_they_hold(folder: Folder) -> None:
+    write(folder, OLD, ONE)
+    index = read_index(folder)
+    assert read_names(folder, index) == {path: identity[:20] for path, identity in OLD.names.items()}
+    (folder.mind / "files").write_bytes((folder.mind / "files").read_bytes()[:-3])
+    assert read_names(folder, index) is None
+    assert read(folder, OLD) == ONE, "the names serve only for telling"
+
+
+def test_changes_are_named(folder: Folder) -> None:
+    write(folder, OLD, ONE)
+    index, names = read_index(folder), OLD.names
+    known = read_names(folder, index)
+    assert index is not None
+    assert known is not None
+    assert changes(index, known, OLD) == Changes()
+    moved = {"new place.py" if path == "b/c.py" else path: identity for path, identity in names.items()}
+    moved |= {"a.py": "e" * 40, "more.py": "f" * 40, "link2": "!link"}
+    del moved["link"]
+    found = changes(index, known, Inputs("program 2", "budget 900", moved))
+    assert found == Changes(True, True, ("link2", "more.py"), ("a.py",), ("link",), (("b/c.py", "new place.py"),)), (
+        "two links have no content that could have moved"
+    )
+    assert found.files == 5
+    twins = Inputs("program 1", "budget 1500", {"x.py": "a" * 40, "y.py": "a" * 40})
+    found = changes(index, known, twins)
+    assert (found.renamed, found.added) == ((("a.py", "x.py"),), ("y.py",)), "one file moves to one place"
+
+
+def test_what_holds_the_same_bytes_is_not_written_again(folder: Folder) -> None:
+    write(folder, OLD, ONE)
+    before = {name: (folder.mind / name).stat() for name in ("mind.md", "mind.json", "index.json", "files")}
+    write(folder, NEW, ONE)
+    after = {name: (folder.mind / name).stat() for name in before}
+    same = {name for name in before if before[name].st_ino == after[name].st_ino}
+    assert same == {"mind.md", "mind.json"}
+    assert read(folder, NEW) == ONE
+
+
+def test_an_unsettled_mind_matches_nothing(folder: Folder) -> None:
+    write(folder, OLD, ONE, settled=False)
+    assert read(folder, OLD) is None
+    assert mind_folder.read(folder, read_index(folder)) == ONE, "but it is there, and whole"
+
+
+def test_finding_makes_nothing(repository: Repository, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    assert find_folder(repository.path, tmp_path / "user-cache", owned=True).fallback
+    assert sorted(tmp_path.rglob("*")) == before
+    made = open_folder(repository.path, tmp_path / "user-cache", owned=True)
+    assert find_folder(repository.path, tmp_path / "user-cache", owned=True) == made
+    assert find_folder(repository.path, tmp_path / "user-cache", owned=False) == open_folder(
+        repository.path, tmp_path / "user-cache", owned=False
+    )
+
+
+@pytest.mark.parametrize("survive", [0, 1, 2, 3])
 def test_a_crash_between_the_writes_leaves_no_mixture(
     folder: Folder, survive: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(folder, "old", ONE)
+    write(folder, OLD, ONE)
     done: list[Path] = []
 
     def dying(path: Path, data: bytes) -> None:
@@ -113,12 +232,12 @@ def test_a_crash_between_the_writes_leaves_no_mixture(
 
     monkeypatch.setattr(mind_folder, "atomic_write", dying)
     with pytest.raises(KeyboardInterrupt):
-        write(folder, "new", TWO)
-    assert read(folder, "new") is None
-    assert read(folder, "old") == (ONE if survive == 0 else None)
+        write(folder, NEW, TWO)
+    assert read(folder, NEW) is None
+    assert read(folder, OLD) == (ONE if survive <= 1 else None)
     monkeypatch.undo()
-    write(folder, "new", TWO)
-    assert read(folder, "new") == TWO
+    write(folder, NEW, TWO)
+    assert read(folder, NEW) == TWO
 
 
 # --- elsewhere -------------------------------------------------------------------------------------------------
@@ -126,10 +245,10 @@ def test_a_crash_between_the_writes_leaves_no_mixture(
 _OPEN = """
 import sys
 from pathlib import Path
-from carbon_mind.digest.folder import Stored, open_folder, read, write
+from carbon_mind.digest.folder import Inputs, Stored, open_folder, read, read_index, write
 folder = open_folder(Path(sys.argv[1]), Path(sys.argv[2]), owned=True)
-write(folder, "inputs", Stored(b"{}", "x"))
-assert read(folder, "inputs") == Stored(b"{}", "x")
+write(folder, Inputs("p", "s", {"a": "b"}), Stored(b"{}", "x"))
+assert read(folder, read_index(folder)) == Stored(b"{}", "x")
 print(folder.fallback, folder.path)
 """
 

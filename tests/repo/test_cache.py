@@ -13,6 +13,7 @@ import pytest
 
 from carbon_mind.repo import cache
 from carbon_mind.repo.cache import TagCache, key
+from carbon_mind.safety.seal import Seal
 from carbon_mind.values import Definition, Marker, Tags
 from tests.repo.unprivileged import run_unprivileged
 
@@ -25,15 +26,16 @@ ONE = Tags(
     markers=(Marker("FIXME", 3, "later"),),
 )
 TWO = Tags("c", degraded="too deep")
+SEAL = Seal(b"k" * 32)
 
 
 def put(path: Path, entries: dict[str, Tags]) -> None:
-    with TagCache(path) as tags:
+    with TagCache(path, SEAL) as tags:
         tags.put(entries)
 
 
 def get(path: Path, *keys: str) -> dict[str, Tags]:
-    with TagCache(path) as tags:
+    with TagCache(path, SEAL) as tags:
         return tags.get(keys)
 
 
@@ -56,10 +58,25 @@ def test_more_keys_than_one_statement_takes(tmp_path: Path) -> None:
     assert get(tmp_path / "cache.db", *many) == many
 
 
-def test_no_path_keeps_nothing() -> None:
-    with TagCache(None) as tags:
+def test_without_a_seal_nothing_is_kept(tmp_path: Path) -> None:
+    with TagCache(tmp_path / "cache.db", None) as tags:
         tags.put({"a": ONE})
         assert tags.get(["a"]) == {}
+    assert list(tmp_path.glob("cache*")) == []
+
+
+def test_a_row_that_a_stranger_wrote_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "cache.db"
+    with TagCache(path, Seal(b"s" * 32)) as theirs:
+        theirs.put({"a": TWO, "b": TWO})
+    assert get(path, "a", "b") == {}
+    put(path, {"a": ONE, "c": ONE})
+    assert get(path, "a", "b", "c") == {"a": ONE, "c": ONE}
+    with closing(sqlite3.connect(path)) as db, db:
+        # Neither the tags of another key nor changed tags under their own MAC pass.
+        db.execute("UPDATE tags SET tags = (SELECT tags FROM tags WHERE key = 'b') WHERE key = 'a'")
+        db.execute("INSERT INTO tags SELECT 'd', tags, mac, seq FROM tags WHERE key = 'c'")
+    assert get(path, "a", "c", "d") == {"c": ONE}
 
 
 @pytest.mark.parametrize("damage", ["text", "empty", "head", "middle", "all", "wal"])
@@ -80,7 +97,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
             }[damage]
         )
     for _ in range(2):  # damage may show only when the page is read; the run after has a cache again
-        with TagCache(path) as tags:
+        with TagCache(path, SEAL) as tags:
             tags.get([f"{i:05}" for i in range(500)])
             tags.put({"a": ONE})
     assert get(path, "a") == {"a": ONE}
@@ -94,7 +111,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
         "PRAGMA user_version=99",
         "DROP TABLE tags",
         "DROP TABLE tags; CREATE TABLE tags (key TEXT, other TEXT)",
-        "DROP TABLE tags; CREATE VIEW tags AS SELECT 1 AS key, 2 AS tags, 3 AS seq; PRAGMA user_version=99",
+        "DROP TABLE tags; CREATE VIEW tags AS SELECT 1 AS key, 2 AS tags, 4 AS mac, 3 AS seq; PRAGMA user_version=99",
     ],
 )
 def test_another_schema_is_dropped(tmp_path: Path, script: str) -> None:
@@ -138,9 +155,10 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from carbon_mind.repo.cache import TagCache
+from carbon_mind.safety.seal import Seal
 from carbon_mind.values import Tags
 for i in range(40):
-    with TagCache(Path(sys.argv[1])) as tags:
+    with TagCache(Path(sys.argv[1]), Seal(b"k" * 32)) as tags:
         tags.put({f"{sys.argv[2]}{i}": Tags("c")})
         assert tags.get([f"{sys.argv[2]}{i}"]), i
 """
@@ -192,8 +210,9 @@ def test_a_folder_that_cannot_be_written_works_without_a_cache(tmp_path: Path) -
 import sys
 from pathlib import Path
 from carbon_mind.repo.cache import TagCache
+from carbon_mind.safety.seal import Seal
 from carbon_mind.values import Tags
-with TagCache(Path(sys.argv[1])) as tags:
+with TagCache(Path(sys.argv[1]), Seal(b"k" * 32)) as tags:
     tags.put({"a": Tags("c")})
     print(tags.get(["a"]))
 """

@@ -352,7 +352,10 @@ def _tags(
         fresh: dict[RepoPath, Tags] = {}
         for file, found in extract_files(seen.root, todo, progress=report.progress("parsing") if todo else None):
             tags[file.path] = found
-            if found.degraded not in ("unreadable", "no grammar"):  # the next time it may be readable, the grammar there
+            if found.degraded not in (
+                "unreadable",
+                "no grammar",
+            ):  # the next time it may be readable, the grammar there
                 fresh[file.path] = found
         doubtful = set(moved(seen, fresh))  # tags of a text that may not be the one that the key names
         cache.put({keys[path]: found for path, found in fresh.items() if path not in doubtful})

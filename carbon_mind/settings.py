@@ -70,6 +70,8 @@ def user_file() -> Path:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    if not path.is_file():  # a repository may hold a FIFO of that name, and opening it would wait for ever
+        return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

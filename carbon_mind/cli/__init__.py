@@ -10,6 +10,8 @@ def main() -> None:
     from carbon_mind.cli import console, quick
     from carbon_mind.errors import CarbonError
 
+    if sys.getfilesystemencoding() != "utf-8":
+        _restart()
     try:
         if not quick.run(sys.argv[1:]):
             from carbon_mind.cli.app import app
@@ -25,3 +27,10 @@ def main() -> None:
         # The reader of our output went away (`carbon mind --print | head`): that is not an error of ours.
         sys.stderr.close()
         sys.exit(0)
+
+
+def _restart() -> None:
+    """The same command with Python's UTF-8 mode: git's names are UTF-8 whatever the locale, and so are ours."""
+    import os
+
+    os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], os.environ)

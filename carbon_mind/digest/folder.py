@@ -195,7 +195,7 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, *, settled: bool = Tru
     Unless `settled` the mind is kept but will match nothing. Raises StorageProblem; what was there before then still is.
     """
     markdown = stored.markdown.encode("utf-8")
-    names = _encode(inputs.names.items())
+    names = _encode(_shown(inputs.names).items())
     index = Index(
         _INDEX_FORMAT,
         inputs.sha256 if settled else "",
@@ -211,6 +211,14 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, *, settled: bool = Tru
         if not _holds(folder, name, data):
             atomic_write(folder.mind / name, data)
     atomic_write(folder.mind / "index.json", msgspec.json.format(msgspec.json.encode(index), indent=2) + b"\n")
+
+
+def _shown(names: Names) -> Names:
+    """The same without credentials, which even the name of a file may hold."""
+    from carbon_mind.safety.secrets import redact
+
+    together = "\n".join(names)
+    return names if redact(together) == together else {redact(path): identity for path, identity in names.items()}
 
 
 def _encode(names: Iterable[tuple[str, str]]) -> bytes:
@@ -254,7 +262,7 @@ class Changes:
 
 def changes(index: Index, before: Names, now: Inputs) -> Changes:
     """What differs between the mind of `index`, made from the files `before`, and what it would be made from now."""
-    current = {path: identity[:_IDENTITY] for path, identity in now.names.items()}
+    current = {path: identity[:_IDENTITY] for path, identity in _shown(now.names).items()}
     removed = {path: identity for path, identity in before.items() if path not in current}
     added = {path: identity for path, identity in current.items() if path not in before}
     renamed: list[tuple[str, str]] = []

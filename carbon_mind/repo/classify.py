@@ -2,7 +2,7 @@
 
 By names only, so that it costs nothing and is the same everywhere; `linguist-vendored` and `linguist-generated` attributes of a root
 .gitattributes are honoured because their authors wrote them for this very question. A name that projects also use for code of
-their own (`deps`, `external`) needs evidence: what others wrote brings its licence along.
+their own (`external`, a `deps` that is not at the root) needs evidence: what others wrote brings its licence along.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from carbon_mind.values import RepoPath
 Kind = Literal["source", "test", "example", "docs", "vendored", "generated"]
 
 _VENDORED = re.compile(
-    r"(^|/)(vendor|vendored|_vendor|third[_-]?party|3rdparty|node_modules|bower_components|(?-i:Pods))/",
+    r"(^|/)(vendor|vendored|_vendor|third[_-]?party|3rdparty|node_modules|bower_components|(?-i:Pods))/|\Adeps/",
     re.I,
 )
 _MAYBE_VENDORED = re.compile(

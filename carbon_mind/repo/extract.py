@@ -115,27 +115,47 @@ def _outline(tags: Tags) -> Tags:
 
 def _without_credentials(tags: Tags) -> Tags:
     """Tags are written to a cache, so what they quote is redacted here and not only in the digest."""
+    definitions = tuple(
+        item if (item.name, item.signature) == shown else replace(item, name=shown[0], signature=shown[1])
+        for item, shown in zip(
+            tags.definitions,
+            zip(
+                _redacted([item.name for item in tags.definitions]),
+                (cut(line, MAX_SIGNATURE) for line in _redacted([item.signature for item in tags.definitions])),
+                strict=True,
+            ),
+            strict=True,
+        )
+    )
+    marks = zip(tags.markers, _redacted([item.text for item in tags.markers]), strict=True)
     return replace(
         tags,
-        definitions=tuple(
-            item if item.signature == shown else replace(item, signature=shown)
-            for item, shown in zip(
-                tags.definitions, _quoted([item.signature for item in tags.definitions], MAX_SIGNATURE), strict=True
-            )
-        ),
-        markers=tuple(
-            replace(item, text=shown)
-            for item, shown in zip(tags.markers, _quoted([item.text for item in tags.markers], MAX_MARKER), strict=True)
-        ),
+        definitions=definitions,
+        references=_counted(tags.references),
+        imports=tuple(sorted(set(_redacted(tags.imports)))),
+        packages=tuple(sorted(set(_redacted(tags.packages)))),
+        bases=_counted(tags.bases),
+        markers=tuple(replace(item, text=cut(shown, MAX_MARKER)) for item, shown in marks),
     )
 
 
-def _quoted(lines: list[str], limit: int) -> list[str]:
-    """The lines redacted and then cut: half a credential does not look like one."""
+def _counted(names: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    before = [name for name, _ in names]
+    after = _redacted(before)
+    if after == before:
+        return names
+    counts: Counter[str] = Counter()
+    for name, (_, count) in zip(after, names, strict=True):
+        counts[name] += count
+    return tuple(sorted(counts.items()))
+
+
+def _redacted(lines: Sequence[str]) -> Sequence[str]:
+    """Each line without its credentials; it is cut later, because half a credential does not look like one."""
     together = ("\n" * 8).join(lines)  # too far from each other for one to be what a blob in the next is called
-    if redact(together) != together:  # hardly ever; and one look at all of them costs a tenth of one at each
-        lines = [redact(line) for line in lines]
-    return [cut(line, limit) for line in lines]
+    if redact(together) == together:  # nearly always; and one look at all of them costs a tenth of one at each
+        return lines
+    return [redact(line) for line in lines]
 
 
 _SURROGATES = {0xDC80 + i: 0x80 + i for i in range(0x80)}

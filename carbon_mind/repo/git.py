@@ -19,6 +19,9 @@ from carbon_mind.values import MIND_FOLDER
 
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 _SAFE = (*_QUIET, "-c", f"core.hooksPath={os.devnull}")
+DEADLINE_S = 120
+"""For one call; 40 ms are usual, and a large working tree on a cold disk takes some seconds."""
+
 # A hook runs with these set; with them, `-C` would not decide which repository is read.
 _FOREIGN = frozenset(
     f"GIT_{name}"
@@ -53,6 +56,7 @@ class IndexEntry:
     mode: str
     blob: str
     stage: int
+    unwatched: bool = False  # git was told not to look whether the file changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,12 @@ def _call(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
+            timeout=DEADLINE_S,
         )
     except OSError as problem:
         raise GitFailed("git is not installed or cannot be started") from problem
+    except subprocess.TimeoutExpired as problem:
+        raise GitFailed(f"git {args[0]} gave no answer in {DEADLINE_S} s") from problem
 
 
 def _checked(done: subprocess.CompletedProcess[bytes]) -> bytes:
@@ -181,16 +188,23 @@ def _without_filters(root: Path) -> dict[str, str]:
 def index(root: Path) -> list[IndexEntry]:
     """Everything in the index, in git's order (bytes of the path)."""
     entries = []
-    for record in run(root, "ls-files", "--stage", "-z").split(b"\0"):
+    for record in run(root, "ls-files", "--stage", "-v", "-z").split(b"\0"):
         if record:
             meta, _, path = record.partition(b"\t")
-            mode, blob, stage = meta.split(b" ")
-            entries.append(IndexEntry(os.fsdecode(path), mode.decode(), blob.decode(), int(stage)))
+            tag, mode, blob, stage = meta.split(b" ")
+            # Lower case: assume-unchanged; S: skip-worktree (git-ls-files(1), -v and -t).
+            entries.append(
+                IndexEntry(
+                    os.fsdecode(path), mode.decode(), blob.decode(), int(stage), unwatched=tag.islower() or tag == b"S"
+                )
+            )
     return entries
 
 
 def status(root: Path) -> Status:
     """The working tree against the index, untracked files included, ignored ones not. Format: `git status --porcelain=v2`."""
+    if os.path.lexists(root / ".gitignore") and not (root / ".gitignore").is_file():
+        raise GitFailed(".gitignore is not a regular file")  # git would wait for a FIFO
     args = ("status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
     done = _call(root, args, _without_filters(root))
     changed, deleted, untracked = set(), set(), []

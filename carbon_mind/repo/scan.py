@@ -210,7 +210,7 @@ def _sorted_out(
             skipped.add(Skipped(RepoPath(entry.path), "submodule"))
         elif entry.path in status.deleted:
             continue
-        elif entry.stage or entry.path in status.changed:
+        elif entry.stage or entry.unwatched or entry.path in status.changed:
             dirty.add(entry.path)
         elif entry.mode == "120000":
             skipped.add(Skipped(RepoPath(entry.path), "link"))
@@ -288,9 +288,8 @@ def _identify(
             return
         if path == AGENTS:
             # The digest must not depend on its own copy in AGENTS.md, or writing it would make it stale.
-            mine = block.BEGIN in data
             data = block.strip(data).rstrip(b"\r\n")
-            if mine and not data:
+            if not data:
                 return
         files.append(SourceFile(path, git_blob_id(data, algorithm), len(data)))
     else:

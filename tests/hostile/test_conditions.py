@@ -116,9 +116,6 @@ def test_a_missing_grammar(sample: Repository) -> None:
     assert carbon("mind", "--json", sample.path).stdout == whole.stdout, "it is back with the grammar"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="tags without a grammar are cached under the key of the version that is installed"
-)
 def test_a_grammar_that_could_not_be_loaded_once(sample: Repository) -> None:
     with_rust(sample)
     hidden("tree_sitter_rust", "mind", sample.path, traces=True)
@@ -163,12 +160,7 @@ def test_a_full_agents_file(sample: Repository) -> None:
         b"# CRLF\r\n\r\nkeep\r\n",
         b"\xef\xbb\xbf# BOM\n",
         b"latin \xe4\xf6\n",
-        pytest.param(
-            b"",
-            marks=pytest.mark.xfail(
-                strict=True, reason="scan lists an empty AGENTS.md, and not one that holds only our block"
-            ),
-        ),
+        b"",
     ],
 )
 def test_a_hand_written_agents_file_stays(sample: Repository, mine: bytes) -> None:
@@ -205,7 +197,6 @@ def test_two_runs_at_once(sample: Repository, tmp_path: Path) -> None:
     assert [path.name for path in (sample.path / ".carbon/mind").iterdir() if ".tmp-" in path.name] == []
 
 
-@pytest.mark.xfail(strict=True, reason="the tag cache trusts the id from the scan, whatever bytes were parsed later")
 def test_a_file_that_changes_during_the_run_is_not_remembered_wrongly(sample: Repository, tmp_path: Path) -> None:
     """A reporter that edits a file between the scan and its parse, and takes the edit back afterwards."""
     target = sample.path / "sample/server.py"

@@ -131,10 +131,6 @@ def test_no_credential_reaches_a_byte_of_ours(repository: Repository, tmp_path: 
     assert_nowhere(FORMS[form], repository.path / ".carbon", tmp_path / "cache")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the tag cache keeps imports and names as they are written (repo/extract `_without_credentials`)",
-)
 @pytest.mark.parametrize("place", sorted(LEAKING_NAMES))
 def test_no_credential_in_place_of_a_name_reaches_a_byte_of_ours(
     repository: Repository, tmp_path: Path, place: str

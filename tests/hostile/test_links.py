@@ -104,15 +104,11 @@ def test_a_fifo_blocks_nobody(sample: Repository, tmp_path: Path, how: str) -> N
         assert dict(coverage.skipped) == {"not a regular file": 6}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="`git status` itself waits for a FIFO named .gitignore, and the call has no deadline"
-)
 def test_a_fifo_as_ignore_file(sample: Repository) -> None:
     os.mkfifo(sample.path / ".gitignore")
     assert from_json(within(5, sample.path)).digest.coverage.parsed == 5
 
 
-@pytest.mark.xfail(strict=True, reason="settings reads carbon.toml by name, and waits for a FIFO")
 def test_a_fifo_as_settings(sample: Repository) -> None:
     os.mkfifo(sample.path / "carbon.toml")
     assert from_json(within(5, sample.path)).digest.coverage.parsed == 5

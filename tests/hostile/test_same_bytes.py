@@ -91,9 +91,6 @@ def test_the_number_of_workers_does_not_show(repository: Repository, tmp_path: P
     assert int(said.split()[0]) > 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="names are decoded as the locale says (os.fsdecode); git's are UTF-8 wherever it runs"
-)
 def test_an_ascii_locale_that_python_does_not_mend(repository: Repository, tmp_path: Path) -> None:
     """PEP 538 and 540 rescue the C locale; an ISO 8859 one, or these switches, show what a name costs then."""
     large(repository)

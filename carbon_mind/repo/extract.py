@@ -13,8 +13,9 @@ A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. Wh
     @import.from, @import.name      one name of a module
     @import.own, @import.in         Rust's `mod x;` (as @import.item), and the module that it stands in
     @attribute, @key, @value        Rust's #[path = "..."], #[ignore], #[ignore = "..."]
-    @off, @off.how                  what may switch a test off: `Off` in `extract_marks`; with @off.name, @off.arguments, @off.block,
-                                    or as a statement in @off.body (of a block given to @off.in); @off.key must be `pytestmark`
+    @off, @off.how                  what may switch a test off: `Off` in `extract_marks`; with @off.name (for @off.next the definition
+                                    that follows), @off.arguments, @off.block, or as a statement in @off.body (of a block given
+                                    to @off.in); @off.key must be `pytestmark`
     @package, @package.body         a package that the file is part of; its block, where it is one
     @importer, @mixer               the function that must be called for the @import or @base of the same match to count
     @comment                        searched for markers
@@ -476,13 +477,24 @@ def _marks(text: bytes, language: Language, captured: _Captured) -> tuple[Marker
     return tuple(sorted([*markers(text, captured.comments), *off], key=lambda mark: (mark.line, mark.tag, mark.text)))
 
 
+_DECORATED = frozenset({"class", "function", "method"})
+
+
 def _said(text: bytes, captured: _Captured) -> Iterator[tuple[int, Said]]:
+    # A query that looks for the name behind a decorator takes the square of the time, if a thousand decorators stand there.
+    decorated = sorted(start for start, item in captured.definitions.items() if item.kind in _DECORATED)
     for nodes in captured.off:
         node = nodes["off"][0]
         if "off.key" in nodes and _word(text, nodes, "off.key") != "pytestmark":
             continue
         how = _word(text, nodes, "off.how") + "()" * ("off.arguments" in nodes) + "{}" * ("off.block" in nodes)
-        name = " ".join(_text(text, nodes["off.name"][0]).split()) if "off.name" in nodes else _WHOLE_FILE
+        if "off.next" in nodes:
+            index = bisect_left(decorated, node.end_byte)
+            if index == len(decorated):
+                continue
+            name = _text(text, captured.definitions[decorated[index]].name)
+        else:
+            name = " ".join(_text(text, nodes["off.name"][0]).split()) if "off.name" in nodes else _WHOLE_FILE
         outer = _word(text, nodes, "off.in") if "off.in" in nodes else name
         before = None
         if "off.body" in nodes:

@@ -68,7 +68,7 @@
 (file_scoped_namespace_declaration name: (_) @package)
 
 ; --- tests that are switched off
-(method_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off) name: (identifier) @off.name)
-(class_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off) name: (identifier) @off.name)
+(method_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off @off.next))
+(class_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off @off.next))
 
 (comment) @comment

@@ -59,11 +59,11 @@
 (method_declaration (modifiers [
   (marker_annotation name: (identifier) @off.how)
   (annotation name: (identifier) @off.how arguments: (annotation_argument_list) @off.arguments)
-] @off) name: (identifier) @off.name)
+] @off @off.next))
 (class_declaration (modifiers [
   (marker_annotation name: (identifier) @off.how)
   (annotation name: (identifier) @off.how arguments: (annotation_argument_list) @off.arguments)
-] @off) name: (identifier) @off.name)
+] @off @off.next))
 
 (line_comment) @comment
 (block_comment) @comment

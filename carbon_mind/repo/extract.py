@@ -3,7 +3,7 @@
 A query (`queries/*.scm`) captures, and this module counts, cleans and sorts. What the capture names mean:
 
     @definition.<kind> with @name   something is defined; @body is where its signature ends, if not at a field of that node
-    @default, @skip                 shown as `...` in a signature; left out of it
+    @default, @inner, @skip         shown as `...` in a signature; as `{...}`; left out of it
     @reference, @component          a use; of @component only names in upper case (a class, not a variable or an HTML tag)
     @shared                         others can name the definition whatever its signature says
     @enclosed                       a block whose names nobody outside of the file has
@@ -316,7 +316,7 @@ def _collect(text: bytes, language: Language, root: tree_sitter.Node) -> Tags:
         references=_counts(text, captured.references),
         imports=_imports(text, captured),
         packages=_packages(captured),
-        bases=_counts(text, captured.bases),
+        bases=tuple(base for base in _counts(text, captured.bases) if base[0] not in language.roots),
         markers=_marks(text, language, captured),
     )
 
@@ -379,7 +379,10 @@ def _take(
     for node in nodes.get("own", ()):
         captured.own.add(node.start_byte)
     for node in nodes.get("default", ()):
-        captured.holes[node.start_byte] = (node.end_byte, b"...")
+        gap = text[node.start_byte : node.start_byte + 1].isspace()  # C++: `= {}` starts right behind the sign
+        captured.holes[node.start_byte] = (node.end_byte, b" ..." if gap else b"...")
+    for node in nodes.get("inner", ()):
+        captured.holes[node.start_byte] = (node.end_byte, b"{...}")
     for node in nodes.get("skip", ()):
         captured.holes[node.start_byte] = (node.end_byte, b" ")
     if _called(text, nodes.get("mixer"), language.mixers):

@@ -12,8 +12,8 @@
 (method_declaration name: (identifier) @name) @definition.method
 (constructor_declaration name: (identifier) @name (constructor_initializer) @body) @definition.method
 (constructor_declaration name: (identifier) @name) @definition.method
-(field_declaration (modifier "public") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body))) @definition.constant
-(field_declaration (modifier "internal") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body))) @definition.constant
+(field_declaration (modifier "public") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body @default))) @definition.constant
+(field_declaration (modifier "internal") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body @default))) @definition.constant
 
 ; --- signatures
 (attribute_list) @skip

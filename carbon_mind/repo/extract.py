@@ -118,6 +118,7 @@ def _without_credentials(tags: Tags) -> Tags:
     return replace(
         tags,
         definitions=tuple(replace(item, signature=_quoted(item.signature, MAX_SIGNATURE)) for item in tags.definitions),
+        imports=tuple(sorted({redact(item) if "://" in item else item for item in tags.imports})),
         markers=tuple(replace(item, text=_quoted(item.text, MAX_MARKER)) for item in tags.markers),
     )
 

@@ -33,4 +33,4 @@ def _restart() -> None:
     """The same command with Python's UTF-8 mode: git's names are UTF-8 whatever the locale, and so are ours."""
     import os
 
-    os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], os.environ)
+    os.execve(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]], os.environ)  # noqa: S606 - ourselves again

@@ -55,7 +55,7 @@ def exports(text: bytes, root: tree_sitter.Node) -> tuple[set[int], set[str]]:
             assigned += to_exports
             exported |= names
     # Any other mention, as in `Object.assign(exports, ...)`, may export anything.
-    known = (module or assigned) and len(_EXPORTS.findall(text)) == assigned
+    known = (module or assigned) and text.count(b"exports") == assigned
     return (top if known else set()), exported
 
 

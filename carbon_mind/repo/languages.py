@@ -47,6 +47,7 @@ class Language:
     constant: str = ""  # expression for the names of constants that others can use; "" takes them all
     importers: tuple[str, ...] = ()  # functions whose first argument is an import
     mixers: tuple[str, ...] = ()  # functions whose arguments are bases
+    roots: tuple[str, ...] = ()  # the class that every class derives from: it tells nothing as a base
     separator: str = ""  # a definition's name starts behind the last one
     headers: tuple[str, ...] = ()  # fields that end a signature, where no delimiter stands before the body
     local_types: bool = False  # functions do not nest: a definition that seems to lie in one is a mistake of the parser
@@ -95,7 +96,9 @@ _TABLE = (
         local=_STATIC,
     ),
     Language("go", "tree_sitter_go", ("go.scm",), suffixes=(".go",), constant="[A-Z].*"),
-    Language("java", "tree_sitter_java", ("java.scm",), suffixes=(".java",), angles=True, local=_PRIVATE),
+    Language(
+        "java", "tree_sitter_java", ("java.scm",), suffixes=(".java",), roots=("Object",), angles=True, local=_PRIVATE
+    ),
     Language(
         "javascript",
         "tree_sitter_javascript",
@@ -121,6 +124,7 @@ _TABLE = (
         ("python.scm",),
         suffixes=(".py", ".pyi", ".pyw"),
         filenames=("SConstruct", "SConscript", "wscript"),
+        roots=("object",),
         interpreters=("python", "pypy"),
         constant=_UPPER,
     ),
@@ -132,6 +136,7 @@ _TABLE = (
         filenames=("Rakefile", "Gemfile", "Guardfile", "Vagrantfile", "Podfile", "Brewfile", "Fastfile", "Dangerfile"),
         interpreters=("ruby", "jruby"),
         importers=("require", "require_relative", "load"),
+        roots=("Object", "BasicObject"),
         mixers=("include", "extend", "prepend"),
         headers=("parameters", "superclass", "name"),
     ),

@@ -18,7 +18,7 @@ TABLE: dict[Kind, str] = {
         src/main.rs src/testing.py src/flask/testing.py contest.py latest/x.go src/latest.go src/distribution.c vendor.py attest.c
         src/vendors.ts protest/march.py src/greatest.js inspect/spec.go src/exampled.py docsgen/main.go lib/generated.py dist.py
         pkg/pods/pod.go fastest.rs src/Contest.java src/Manifest.java lib/specification.rb Testament.java sample.py examples.py
-        src/minimum.js bundle.py src/benchmark.rs src/test_.d/x.py app/external.py src/testing/x.py deps/lua/lua.c external/x.c
+        src/minimum.js bundle.py src/benchmark.rs src/test_.d/x.py app/external.py src/testing/x.py src/deps/lua.c external/x.c
         src/redis-benchmark.c src/Contest/x.cs packages/runtime-test/src/index.ts src/latests/x.py sample/core.py
     """,
     "test": """

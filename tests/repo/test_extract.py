@@ -79,6 +79,12 @@ def test_what_tags_quote_holds_no_credential() -> None:
     assert found.markers[0].text == "uses [redacted] here"
 
 
+def test_an_import_from_an_address_holds_no_credential() -> None:
+    found = extract(b"import a from 'https://ann:hunter2secret@example.com/a.js'\n", LANGUAGES["javascript"])
+    assert len(found.imports) == 1
+    assert "hunter2secret" not in found.imports[0]
+
+
 def test_comments_without_end_cost_no_square() -> None:
     source = b"# HACK: kept\ndef before(): pass\n" + b"# filler\n" * 100_000 + b"def after(): pass\n"
     found = extract(source, PYTHON)

@@ -128,3 +128,19 @@ def test_a_reason_is_one_short_line_and_holds_no_credential() -> None:
     assert key not in found[0].text
     assert found[0].text.startswith("test_a: needs [redacted] x")
     assert len(found[0].text) <= 200
+
+
+@pytest.mark.parametrize(
+    ("language", "source"),
+    [
+        ("python", "@pytest.mark.skip\n" * 20_000 + "def a(): pass\n"),
+        ("java", "import org.junit.*;\nclass A {\n" + "@Ignore\n" * 20_000 + "void a() {} }\n"),
+        ("c_sharp", "using NUnit.Framework;\nclass A {\n" + "[Ignore]\n" * 20_000 + "void a() {} }\n"),
+        ("rust", "#[ignore]\n" * 20_000 + "fn a() {}\n"),
+        ("javascript", "f\n" + ".it.skip('a')\n" * 500),
+        ("ruby", "it 'a' do\n" + "skip 'b'\n" * 20_000 + "end\n"),
+    ],
+)
+def test_ten_thousand_of_them_cost_no_square(language: str, source: str) -> None:
+    # A query that waits for a name behind each decorator takes minutes here, so a test that ends has passed.
+    assert extract(source.encode(), LANGUAGES[language]).degraded == ""

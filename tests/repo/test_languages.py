@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,23 @@ def test_a_header_of_a_megabyte_is_settled_without_a_square(piece: bytes) -> Non
     assert header is not None
     # A search that starts over at each piece would take hours here, so a test that ends has passed.
     assert settle(header, piece * ((1 << 20) // len(piece))).name in ("c", "cpp")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["repo/extract.py", "repo/extract_marks.py", "repo/languages.py", "repo/queries/c.scm", "safety/secrets.py"],
+)
+def test_the_key_changes_with_the_code_that_makes_the_tags(tmp_path: Path, changed: str) -> None:
+    shutil.copytree(CHECKOUT / "carbon_mind", tmp_path / "carbon_mind", ignore=shutil.ignore_patterns("__pycache__"))
+    code = "from carbon_mind.repo.languages import *; print(versions(LANGUAGES['c'])); print(fingerprint())"
+    there = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; {code}"
+    before = run(there).split("\n")
+    assert before == run(code).split("\n")  # wherever it is installed
+    path = tmp_path / "carbon_mind" / changed
+    path.write_bytes(path.read_bytes() + (b"\n; changed\n" if changed.endswith(".scm") else b"\n# changed\n"))
+    after = run(there).split("\n")
+    assert before[0] != after[0]
+    assert before[1] != after[1]
 
 
 # --- scripts and the table -----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 ; --- definitions
 (function_definition name: (word) @name) @definition.function
-(declaration_command (variable_assignment name: (variable_name) @name value: (_) @body)) @definition.constant
+(declaration_command (variable_assignment name: (variable_name) @name value: (_) @body @default)) @definition.constant
 
 ; --- references
 (command name: (command_name (word) @reference))

@@ -9,9 +9,9 @@
 (struct_specifier name: (type_identifier) @name body: (_)) @definition.struct
 (union_specifier name: (type_identifier) @name body: (_)) @definition.struct
 (enum_specifier name: (type_identifier) @name body: (_)) @definition.enum
-(type_definition type: (struct_specifier body: (_) @skip) declarator: (type_identifier) @name) @definition.struct
-(type_definition type: (union_specifier body: (_) @skip) declarator: (type_identifier) @name) @definition.struct
-(type_definition type: (enum_specifier body: (_) @skip) declarator: (type_identifier) @name) @definition.enum
+(type_definition type: (struct_specifier body: (_)) declarator: (type_identifier) @name) @definition.struct
+(type_definition type: (union_specifier body: (_)) declarator: (type_identifier) @name) @definition.struct
+(type_definition type: (enum_specifier body: (_)) declarator: (type_identifier) @name) @definition.enum
 (type_definition declarator: [
   (type_identifier) @name
   (pointer_declarator declarator: (type_identifier) @name)
@@ -21,6 +21,11 @@
 ]) @definition.type
 (preproc_function_def name: (identifier) @name) @definition.macro
 (preproc_def name: (identifier) @name value: (_) @body) @definition.macro
+
+; --- signatures
+(struct_specifier body: (_) @skip)
+(union_specifier body: (_) @skip)
+(enum_specifier body: (_) @skip)
 
 ; --- references
 (call_expression function: (identifier) @reference)

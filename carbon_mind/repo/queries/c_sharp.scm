@@ -12,8 +12,8 @@
 (method_declaration name: (identifier) @name) @definition.method
 (constructor_declaration name: (identifier) @name (constructor_initializer) @body) @definition.method
 (constructor_declaration name: (identifier) @name) @definition.method
-(field_declaration (modifier "public") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body))) @definition.constant
-(field_declaration (modifier "internal") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body))) @definition.constant
+(field_declaration (modifier "public") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body @default))) @definition.constant
+(field_declaration (modifier "internal") (modifier "const") (variable_declaration (variable_declarator name: (identifier) @name "=" . (_) @body @default))) @definition.constant
 
 ; --- signatures
 (attribute_list) @skip
@@ -68,7 +68,7 @@
 (file_scoped_namespace_declaration name: (_) @package)
 
 ; --- tests that are switched off
-(method_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off) name: (identifier) @off.name)
-(class_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off) name: (identifier) @off.name)
+(method_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off @off.next))
+(class_declaration (attribute_list (attribute name: (identifier) @off.how (attribute_argument_list)? @off.arguments) @off @off.next))
 
 (comment) @comment

@@ -33,12 +33,13 @@
   (pointer_declarator declarator: (function_declarator declarator: (field_identifier) @name))
   (reference_declarator (function_declarator declarator: (field_identifier) @name))
 ] default_value: (_) @body) @definition.method
-(declaration (type_qualifier) declarator: (init_declarator declarator: (identifier) @name value: (_) @body)) @definition.constant
+(declaration (type_qualifier) declarator: (init_declarator declarator: (identifier) @name value: (_) @body @default)) @definition.constant
 
 ; --- scope
 (namespace_definition !name body: (_) @enclosed)
 
 ; --- signatures
+(class_specifier body: (_) @skip)
 (optional_parameter_declaration default_value: (_) @default)
 (optional_type_parameter_declaration default_type: (_) @default)
 (attribute_declaration) @skip

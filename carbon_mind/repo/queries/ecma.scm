@@ -26,6 +26,7 @@
 
 ; --- signatures
 (object_assignment_pattern right: (_) @default)
+(assignment_pattern right: (_) @default)
 (decorator) @skip
 
 ; --- references

@@ -15,6 +15,9 @@
 (const_declaration "(" (const_spec name: (identifier) @name) @definition.constant)
 (const_declaration (const_spec name: (identifier) @name value: (_) @body)) @definition.constant
 
+; --- signatures
+(struct_type (field_declaration_list (field_declaration)) @inner)
+
 ; --- bases: embedded fields and embedded interfaces
 (field_declaration !name type: [
   (type_identifier) @base

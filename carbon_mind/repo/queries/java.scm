@@ -10,8 +10,8 @@
 (constructor_declaration name: (identifier) @name) @definition.method
 (annotation_type_element_declaration name: (identifier) @name "default" @body) @definition.method
 (annotation_type_element_declaration name: (identifier) @name) @definition.method
-(field_declaration (modifiers "public" "static" "final") declarator: (variable_declarator name: (identifier) @name value: (_) @body)) @definition.constant
-(constant_declaration declarator: (variable_declarator name: (identifier) @name value: (_) @body)) @definition.constant
+(field_declaration (modifiers "public" "static" "final") declarator: (variable_declarator name: (identifier) @name value: (_) @body @default)) @definition.constant
+(constant_declaration declarator: (variable_declarator name: (identifier) @name value: (_) @body @default)) @definition.constant
 
 ; --- signatures
 (marker_annotation) @skip
@@ -59,11 +59,11 @@
 (method_declaration (modifiers [
   (marker_annotation name: (identifier) @off.how)
   (annotation name: (identifier) @off.how arguments: (annotation_argument_list) @off.arguments)
-] @off) name: (identifier) @off.name)
+] @off @off.next))
 (class_declaration (modifiers [
   (marker_annotation name: (identifier) @off.how)
   (annotation name: (identifier) @off.how arguments: (annotation_argument_list) @off.arguments)
-] @off) name: (identifier) @off.name)
+] @off @off.next))
 
 (line_comment) @comment
 (block_comment) @comment

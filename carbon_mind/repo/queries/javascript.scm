@@ -8,9 +8,6 @@
   (function_expression body: (_) @body)
 ]) @definition.method
 
-; --- signatures
-(assignment_pattern right: (_) @default)
-
 ; --- bases
 (class_heritage (identifier) @base @reference)
 (class_heritage (member_expression property: (property_identifier) @base @reference))

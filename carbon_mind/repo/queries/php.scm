@@ -8,7 +8,7 @@
 (function_definition name: (name) @name) @definition.function
 (method_declaration name: (name) @name) @definition.method
 (namespace_definition name: (namespace_name) @name) @definition.module
-(const_declaration (const_element (name) @name . (_) @body)) @definition.constant
+(const_declaration (const_element (name) @name . (_) @body @default)) @definition.constant
 
 ; --- signatures
 (attribute_list) @skip

@@ -52,10 +52,10 @@
 (import_from_statement module_name: (_) @import.from name: [(dotted_name) @import.name (aliased_import name: (dotted_name) @import.name)])
 
 ; --- tests that are switched off
-(decorated_definition (decorator [
+(decorator [
   [(attribute) (identifier)] @off.how
   (call function: [(attribute) (identifier)] @off.how arguments: (argument_list) @off.arguments)
-]) @off definition: (_ name: (identifier) @off.name))
+]) @off @off.next
 (module (expression_statement (assignment left: (identifier) @off.key right: [
   (attribute) @off.how
   (call function: (attribute) @off.how arguments: (argument_list) @off.arguments)

@@ -25,13 +25,13 @@
 
 ; --- imports, and tests that are switched off
 (call !receiver method: (identifier) @importer @off.how arguments: (argument_list . (string (string_content) @import @off.name))) @off
-(call !receiver method: (identifier) @off.how arguments: (argument_list . (string (string_content) @off.name)) block: (_) @off.block) @off
+(call !receiver method: (identifier) @off.how arguments: (argument_list . (string (string_content) @off.name)) block: (do_block) @off.block) @off
 (call !receiver method: (identifier) @off.in arguments: (argument_list . (string (string_content) @off.name)) block: [
-  (_ body: (body_statement [
+  (do_block body: (body_statement [
     (identifier) @off.how
     (call !receiver method: (identifier) @off.how arguments: (argument_list) @off.arguments)
   ] @off) @off.body)
-  (_ body: (block_body [
+  (block body: (block_body [
     (identifier) @off.how
     (call !receiver method: (identifier) @off.how arguments: (argument_list) @off.arguments)
   ] @off) @off.body)

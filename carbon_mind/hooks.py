@@ -96,7 +96,7 @@ def install(root: Path, start: Sequence[str], *, tracked: bool = False, outside:
     Raises HooksElsewhere, NotARepository and StorageProblem.
     """
     place = _find(root, outside=outside)
-    plans = [_plan(place, name, start) for name in HOOKS]
+    plans = [_plan(place, name, start, tracked=tracked) for name in HOOKS]
     if not tracked and (foreign := [plan.file.name for plan in plans if _would_be_committed(place, plan)]):
         raise HooksElsewhere(
             f"git tracks {', '.join(foreign)} in {place.folder}: the block would be part of your commits",
@@ -147,6 +147,7 @@ class _Place:
     folder: Path
     shared: Path  # the git directory that all working trees share
     inside_tree: bool
+    scripts: Path | None = None  # husky's: its hooks, which it generates, run the scripts of this folder
     notices: tuple[str, ...] = field(default=())
 
 
@@ -171,7 +172,8 @@ def _find(root: Path, *, outside: bool) -> _Place:
             hint="`carbon hook install --outside` does it anyway; or set core.hooksPath for this repository",
         )
     notices = () if in_git else (f"core.hooksPath leads to {folder}",)
-    return _Place(root, folder, shared, in_tree, notices)
+    scripts = folder.parent if in_tree and folder.name == "_" and (folder / "h").is_file() else None
+    return _Place(root, folder, shared, in_tree, scripts, notices)
 
 
 def _relative(place: _Place, file: Path) -> str:
@@ -214,22 +216,22 @@ def _show(place: _Place) -> None:
 # --- what is in a file -----------------------------------------------------------------------------------------
 
 
-def _block(start: Sequence[str]) -> str:
+def _block(start: Sequence[str], name: str) -> str:
     program = shlex.quote(start[0])
     call = " ".join(map(shlex.quote, start))
     # The double fork leaves nothing for git to wait for; all three streams are closed to it, so no reader of its output waits either.
-    return f'{_WHY}\nif [ -x {program} ]; then ({call} hook run "${{0##*/}}" </dev/null >/dev/null 2>&1 &); fi\n'
+    return f"{_WHY}\nif [ -x {program} ]; then ({call} hook run {name} </dev/null >/dev/null 2>&1 &); fi\n"
 
 
-def _own(start: Sequence[str]) -> bytes:
-    return f"#!/bin/sh\n{_MADE}\n{_block(start)}{_END}\n".encode()
+def _own(start: Sequence[str], name: str) -> bytes:
+    return f"#!/bin/sh\n{_MADE}\n{_block(start, name)}{_END}\n".encode()
 
 
-def _chain(start: Sequence[str], name: str) -> bytes:
+def _chain(start: Sequence[str], name: str, file: str) -> bytes:
     # By its own name, because some hooks ask for the name they were called by; the alias is missing where links are.
     return (
-        f"#!/bin/sh\n{_CHAIN}\n{_block(start)}"
-        f'for before in "${{0%/*}}/{_ALIASES}/{name}" "${{0%/*}}/{name}.local"; do\n'
+        f"#!/bin/sh\n{_CHAIN}\n{_block(start, name)}"
+        f'for before in "${{0%/*}}/{_ALIASES}/{file}" "${{0%/*}}/{file}.local"; do\n'
         f'  if [ -x "$before" ]; then exec "$before" "$@"; fi\ndone\nexit 0\n{_END}\n'
     ).encode()
 
@@ -248,14 +250,20 @@ def _text(data: bytes) -> str:
 
 
 def _files(place: _Place, name: str) -> tuple[Path, ...]:
-    return (place.folder / name, place.folder / f"{name}.legacy")
+    """Where a block may be: in the hook, in what pre-commit runs, in what husky runs."""
+    return (place.folder / name, place.folder / f"{name}.legacy", *((place.scripts / name,) if place.scripts else ()))
+
+
+def _runs(place: _Place, file: Path) -> bool:
+    """Whether the file is run although, or because, of its mode: husky hands its scripts to `sh`."""
+    return file.parent == place.scripts or os.access(file, os.X_OK)
 
 
 def _look(place: _Place, name: str, start: Sequence[str]) -> Hook:
     for file in _files(place, name):
         data = _read(file)
         if data is not None and (found := _BLOCK.search(_text(data))):
-            current = _block(start) in found[0] and os.access(file, os.X_OK)
+            current = _block(start, name) in found[0] and _runs(place, file)
             return Hook(name, "installed" if current else "outdated", file, note=_note(data))
     return Hook(name, "absent", place.folder / name)
 
@@ -292,24 +300,26 @@ class _Plan:
         atomic_write(self.file, self.content, mode=0o755 if fresh else None)
 
 
-def _plan(place: _Place, name: str, start: Sequence[str]) -> _Plan:
+def _plan(place: _Place, name: str, start: Sequence[str], *, tracked: bool) -> _Plan:
     found = _look(place, name, start)
     if found.state == "installed":
         return _Plan(Hook(name, "installed", found.file, "unchanged", found.note), found.file, None)
     if found.state == "outdated":
         text = _text(_read(found.file) or b"")
-        fresh = _BLOCK.sub(lambda old: _again(old[0], start), text, count=1).encode("utf-8", "surrogateescape")
+        fresh = _BLOCK.sub(lambda old: _again(old[0], start, name), text, count=1).encode("utf-8", "surrogateescape")
         return _Plan(Hook(name, "installed", found.file, "updated", found.note), found.file, fresh)
+    if place.scripts is not None and tracked:
+        return _plan_script(place.scripts / name, start, name)
     file = place.folder / name
     data = _read(file)
     if data is not None and _PRE_COMMIT in data and os.access(file, os.X_OK):
         file = place.folder / f"{name}.legacy"
         data = _read(file)
     if not os.path.lexists(file):
-        return _Plan(Hook(name, "installed", file, "installed"), file, _own(start))
+        return _Plan(Hook(name, "installed", file, "installed"), file, _own(start, name))
     first = _SHELL.match(data) if data is not None and b"\0" not in data and os.access(file, os.X_OK) else None
     if data is not None and first is not None:
-        block = f"{_BEGIN}\n{_block(start)}{_END}\n".encode()
+        block = f"{_BEGIN}\n{_block(start, name)}{_END}\n".encode()
         inserted = data[: first.end()] + block + data[first.end() :]
         return _Plan(Hook(name, "installed", file, "installed", _note(data)), file, inserted)
     aside = file.with_name(f"{file.name}.local")
@@ -319,13 +329,26 @@ def _plan(place: _Place, name: str, start: Sequence[str]) -> _Plan:
             hint="rename one of the two, then run the command again",
         )
     note = f"the hook that was here is {aside.name} now and runs after the block"
-    return _Plan(Hook(name, "installed", file, "installed", note), file, _chain(start, file.name), aside)
+    return _Plan(Hook(name, "installed", file, "installed", note), file, _chain(start, name, file.name), aside)
 
 
-def _again(old: str, start: Sequence[str]) -> str:
+def _plan_script(file: Path, start: Sequence[str], name: str) -> _Plan:
+    """husky's scripts are shell, whatever their first line says, and need none."""
+    hook = Hook(name, "installed", file, "installed")
+    if not os.path.lexists(file):
+        return _Plan(hook, file, _own(start, name))
+    data = _read(file)
+    if data is None:
+        raise StorageProblem(
+            f"{file} is not a regular file.", hint="replace it by a script, then run the command again"
+        )
+    return _Plan(hook, file, f"{_BEGIN}\n{_block(start, name)}{_END}\n".encode() + data)
+
+
+def _again(old: str, start: Sequence[str], name: str) -> str:
     """The same kind of block with another start."""
     lines = old.split("\n")
-    return "\n".join([lines[0], *_block(start).rstrip("\n").split("\n"), *lines[3:]])
+    return "\n".join([lines[0], *_block(start, name).rstrip("\n").split("\n"), *lines[3:]])
 
 
 # --- taking out ------------------------------------------------------------------------------------------------

@@ -155,7 +155,9 @@ def _made(
 
     parsed = 0
     for attempt in (1, 2):
-        if ripen(seen) or attempt == 2:
+        if attempt == 2:
+            seen = scan(place)
+        if ripen(seen):
             seen = scan(place)
         digest, count = _distil(seen, folder, report, full=full and attempt == 1)
         parsed += count

@@ -159,7 +159,7 @@ def run(cause: str) -> None:
         folder = pipeline.folder_of(place, found)
     except CarbonError:
         return
-    log = _Log(folder.path, cause if cause.replace("-", "").isalnum() else "hook")
+    log = _Log(folder.path, cause)
 
     def build() -> None:
         try:

@@ -78,7 +78,9 @@ def test_a_header_of_a_megabyte_is_settled_without_a_square(piece: bytes) -> Non
 def test_the_key_changes_with_the_code_that_makes_the_tags(tmp_path: Path, changed: str) -> None:
     shutil.copytree(CHECKOUT / "carbon_mind", tmp_path / "carbon_mind", ignore=shutil.ignore_patterns("__pycache__"))
     code = "from carbon_mind.repo.languages import *; print(versions(LANGUAGES['c'])); print(fingerprint())"
-    there = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); sys.dont_write_bytecode = True; {code}"
+    # An editable install finds its own checkout before any path is looked at.
+    first = "from importlib.machinery import PathFinder; sys.meta_path.insert(0, PathFinder)"
+    there = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {first}; sys.dont_write_bytecode = True; {code}"
     before = run(there).split("\n")
     assert before == run(code).split("\n")  # wherever it is installed
     path = tmp_path / "carbon_mind" / changed

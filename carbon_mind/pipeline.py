@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from carbon_mind import __version__
 from carbon_mind.digest import folder as mind_folder
 from carbon_mind.digest.folder import Changes, Inputs
 from carbon_mind.errors import Disabled
+from carbon_mind.program import program
 from carbon_mind.repo import languages
 from carbon_mind.repo.scan import MAX_BYTES, Place, Scan, locate, moved, ripen, scan
 from carbon_mind.settings import Settings
-from carbon_mind.values import Digest, Identity, Prefix, RepoPath, Skipped, SourceFile, Tags, WarmResult
+from carbon_mind.values import Digest, Identity, Prefix, ProjectFacts, RepoPath, Skipped, SourceFile, Tags, WarmResult
 
 # An unchanged checkout needs the imports above and no others; what only a rebuild, a warm start or an answer needs is imported
 # there. `carbon mind` is run before every session, and its time is that of its imports.
@@ -119,7 +119,7 @@ def build(
     known = mind_folder.read_names(folder, index)
     seen, stored, parsed, settled = _made(place, seen, settings, counting, folder, report, full=full)
     inputs = _inputs(seen, settings, counting)
-    mind_folder.write(folder, inputs, stored, settled=settled)
+    mind_folder.write(folder, inputs, stored, known, settled=settled)
     if not settled:
         report.notice("files changed while they were read: the next run looks again")
     return Mind(
@@ -222,7 +222,7 @@ def _inputs(seen: Scan, settings: Settings, counting: Counting) -> Inputs:
     for item in seen.skipped:
         names[item.path] = f"!{item.reason}"
     return Inputs(
-        f"{__version__} {languages.fingerprint()}", f"budget {settings.budget}, counted by {counting.name}", names
+        f"{program()} {languages.fingerprint()}", f"budget {settings.budget}, counted by {counting.name}", names
     )
 
 
@@ -267,7 +267,6 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     from carbon_mind.digest import build as digest_build
     from carbon_mind.digest.evidence import Evidence
     from carbon_mind.repo.classify import Attributes, kinds_of, parse_attributes
-    from carbon_mind.repo.facts import project_facts
     from carbon_mind.repo.facts.context import Context
     from carbon_mind.repo.imports import resolve
     from carbon_mind.repo.rank import entry_files, rank
@@ -279,7 +278,7 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     jobs, skipped, without_grammar = _plan(seen, kinds, read)
     tags, parsed = _tags(seen, jobs, folder, report, full=full)
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
-    facts = project_facts(paths, read)
+    facts = _facts(seen, folder, read, full=full)
     entries = entry_files([entry.target for entry in facts.entry_points], tags.keys())
     ranked = rank(tags, kinds, resolve(tags, Context(paths, read)), entries)
     evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar)
@@ -287,6 +286,26 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
 
 
 Read = Callable[[RepoPath], str | None]
+
+
+def _facts(seen: Scan, folder: mind_folder.Folder, read: Read, *, full: bool) -> ProjectFacts:
+    """What manifests, build files and pipelines say; they are read again only when one of them changed."""
+    from carbon_mind.repo.facts_memory import remembered
+
+    def find(listening: Read) -> ProjectFacts:
+        from carbon_mind.repo.facts.project import project_facts
+
+        return project_facts([file.path for file in seen.files], listening)
+
+    return remembered(
+        folder.path,
+        None if full else folder.seal,
+        program(),
+        {file.path: file.blob for file in seen.files},
+        read,
+        find,
+        lambda asked: bool(list(moved(seen, asked))),
+    )
 
 
 def _reader(seen: Scan) -> Read:

@@ -189,13 +189,14 @@ def read_names(folder: Folder, index: Index | None) -> Names | None:
 # --- writing ---------------------------------------------------------------------------------------------------
 
 
-def write(folder: Folder, inputs: Inputs, stored: Stored, *, settled: bool = True) -> None:
+def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = None, *, settled: bool = True) -> None:
     """Write the mind; a file that holds the same bytes already is left alone, so that nobody who watches it is disturbed.
 
+    `known` is what was read back before: only paths that are not in it have to be looked at for credentials.
     Unless `settled` the mind is kept but will match nothing. Raises StorageProblem; what was there before then still is.
     """
     markdown = stored.markdown.encode("utf-8")
-    names = _encode(_shown(inputs.names).items())
+    names = _encode(_shown(inputs.names, known or {}).items())
     index = Index(
         _INDEX_FORMAT,
         inputs.sha256 if settled else "",
@@ -213,12 +214,14 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, *, settled: bool = Tru
     atomic_write(folder.mind / "index.json", msgspec.json.format(msgspec.json.encode(index), indent=2) + b"\n")
 
 
-def _shown(names: Names) -> Names:
-    """The same without credentials, which even the name of a file may hold."""
+def _shown(names: Names, known: Names) -> Names:
+    """The same without credentials, which even the name of a file may hold; those in `known` were looked at before."""
     from carbon_mind.safety.secrets import redact
 
-    together = "\n".join(names)
-    return names if redact(together) == together else {redact(path): identity for path, identity in names.items()}
+    new = [path for path in names if path not in known]
+    if redact("\n".join(new)) == "\n".join(new):
+        return names
+    return {path if path in known else redact(path): identity for path, identity in names.items()}
 
 
 def _encode(names: Iterable[tuple[str, str]]) -> bytes:
@@ -262,7 +265,7 @@ class Changes:
 
 def changes(index: Index, before: Names, now: Inputs) -> Changes:
     """What differs between the mind of `index`, made from the files `before`, and what it would be made from now."""
-    current = {path: identity[:_IDENTITY] for path, identity in _shown(now.names).items()}
+    current = {path: identity[:_IDENTITY] for path, identity in _shown(now.names, before).items()}
     removed = {path: identity for path, identity in before.items() if path not in current}
     added = {path: identity for path, identity in current.items() if path not in before}
     renamed: list[tuple[str, str]] = []

@@ -121,7 +121,7 @@ def _without_credentials(tags: Tags) -> Tags:
         for item, shown in zip(
             tags.definitions,
             zip(
-                _redacted([item.name for item in tags.definitions]),
+                _named([item.name for item in tags.definitions]),
                 (cut(line, MAX_SIGNATURE) for line in _redacted([item.signature for item in tags.definitions])),
                 strict=True,
             ),
@@ -133,8 +133,8 @@ def _without_credentials(tags: Tags) -> Tags:
         tags,
         definitions=definitions,
         references=_counted(tags.references),
-        imports=tuple(sorted(set(_redacted(tags.imports)))),
-        packages=tuple(sorted(set(_redacted(tags.packages)))),
+        imports=tuple(sorted(set(_named(tags.imports)))),
+        packages=tuple(sorted(set(_named(tags.packages)))),
         bases=_counted(tags.bases),
         markers=tuple(replace(item, text=cut(shown, MAX_MARKER)) for item, shown in marks),
     )
@@ -142,13 +142,23 @@ def _without_credentials(tags: Tags) -> Tags:
 
 def _counted(names: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
     before = [name for name, _ in names]
-    after = _redacted(before)
+    after = _named(before)
     if after == before:
         return names
     counts: Counter[str] = Counter()
     for name, (_, count) in zip(after, names, strict=True):
         counts[name] += count
     return tuple(sorted(counts.items()))
+
+
+_SHORT = 16  # no credential is shorter, unless it says that it is one
+
+
+def _named(names: Sequence[str]) -> Sequence[str]:
+    """Names without credentials: hardly one of them is long enough, or anything but a word, so that it has to be looked at."""
+    odd = [name for name in names if len(name) >= _SHORT or not name.isidentifier()]
+    shown = dict(zip(odd, _redacted(odd), strict=True))
+    return names if all(name == other for name, other in shown.items()) else [shown.get(name, name) for name in names]
 
 
 def _redacted(lines: Sequence[str]) -> Sequence[str]:

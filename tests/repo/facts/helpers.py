@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from carbon_mind.repo.facts import project_facts
+from carbon_mind.repo.facts.project import project_facts
 from carbon_mind.values import Command, Constraint, EntryPoint, ProjectFacts, RepoPath
 
 __all__ = ["Command", "Constraint", "EntryPoint", "ProjectFacts", "commands", "constraints", "entries", "facts_of"]

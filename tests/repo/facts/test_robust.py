@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carbon_mind.repo.facts import ECOSYSTEMS, project_facts
 from carbon_mind.repo.facts.context import Context
+from carbon_mind.repo.facts.project import ECOSYSTEMS, project_facts
 from carbon_mind.repo.facts.text import MAX_FACT, clean, json_lines, lines, toml_line, version
 from carbon_mind.values import RepoPath
 

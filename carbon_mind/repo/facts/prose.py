@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from carbon_mind.repo.facts.text import clean, numbered
 
 MAX_PARAGRAPH = 2000
+CODE = "§"
 
 _FENCE = re.compile(r"[\s>]*(?:(?:[-*+]|\d{1,3}[.)])\s+)?(`{3,}|~{3,})(.*)")
 _ITEM = re.compile(r"(\s*)([-*+]|\d{1,3}[.)])(\s+)(?:\[[ xX]\]\s+)?(?=\S)")
@@ -33,20 +34,21 @@ _RST_LINK = re.compile(r"(?<![`\w])`([^`<>]+?)\s*(?:<[^`<>]*>)?`__?(?!\w)")
 _LINK = re.compile(r"!?\[([^\[\]]*)\](?:\([^()\s]*(?:\s[^()]*)?\)|\[[^\[\]]*\])")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _STRONG = re.compile(
-    r"(?<![\w*])(\*{1,3})(?=[^\s*])([^*]+?)(?<=\S)\1(?!\*)|(?<!\w)(_{1,3})(?=[^\s_])(.+?)(?<=\S)\3(?!\w)"
+    r"(?<![\w*])(\*{1,3})(?=[^\s*])([^*]+?)(?<=\S)\1(?!\*)|(?<!\w)(_{1,3})(?=[^\s_])(.{1,200}?)(?<=\S)\3(?!\w)"
 )
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
-_END = re.compile(r"[.!?]+[)\"'*_’”]*(?=\s+[\"'“(\[*_`<]*[A-Z0-9`]|\s*\Z)")  # noqa: RUF001
+_END = re.compile(r"[.!?]{1,3}[)\"'*_’”]{0,4}(?=\s[\"'“(\[*_`<]*[A-Z0-9`]|\s*\Z)")  # noqa: RUF001
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|incl|approx|resp|no|fig|eg|ie)|\b[A-Z])\.\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence without its markup, the line it starts at, and what stood in it as code."""
+    """One sentence without its markup, the line it starts at, what stood in it as code, and the rest: CODE instead."""
 
     line: int
     text: str
     code: tuple[str, ...]
+    prose: str
 
 
 @dataclass(slots=True)
@@ -138,7 +140,7 @@ class _Reader:
             self.end()
             self._indent = indent + len(item[2]) + len(item[3])
             row = row[item.end() :]
-        self._current.add(number, row.strip().rstrip("\\"))
+        self._current.add(number, " ".join(row.split()).rstrip("\\"))
 
     def end(self) -> None:
         """Close the paragraph, and keep it when it is one."""
@@ -188,7 +190,9 @@ def _split(paragraph: _Paragraph) -> Iterator[Sentence]:
     held = [match.span() for pattern in (_CODE, _LINK) for match in pattern.finditer(text)]
     start = 0
     for match in _END.finditer(text):
-        if any(low <= match.start() < high for low, high in held) or _SHORT.search(text[start : match.start() + 1]):
+        if any(low <= match.start() < high for low, high in held) or _SHORT.search(
+            text[max(start, match.start() - 12) : match.start() + 1]
+        ):
             continue
         yield _sentence(paragraph, start, match.end())
         start = match.end()
@@ -202,8 +206,8 @@ def _sentence(paragraph: _Paragraph, start: int, end: int) -> Sentence:
     return Sentence(line, *plain(raw.strip()))
 
 
-def plain(raw: str) -> tuple[str, tuple[str, ...]]:
-    """Text without Markdown's markup, and what stood in code spans."""
+def plain(raw: str) -> tuple[str, tuple[str, ...], str]:
+    """Text without Markdown's markup, what stood in code spans, and the text with CODE in their places."""
     raw = _LINK.sub(lambda match: match[1], _RST_LINK.sub(lambda match: match[1], _ROLE.sub("", raw)))
     spans = [match[2].strip() for match in _CODE.finditer(raw)]
     # The spans wait outside as NULs, so that `**` and `_` in code are not taken for emphasis.
@@ -212,4 +216,4 @@ def plain(raw: str) -> tuple[str, tuple[str, ...]]:
         bare = pattern.sub(lambda match: next((part for part in match.groups()[1::2] if part), ""), bare)
     pieces = _ESCAPE.sub(lambda match: match[1], bare).split("\0")
     joined = "".join(piece + span for piece, span in zip(pieces, [*spans, ""], strict=False))
-    return " ".join(joined.split()), tuple(clean(span) for span in spans)
+    return " ".join(joined.split()), tuple(clean(span) for span in spans), " ".join(CODE.join(pieces).split())

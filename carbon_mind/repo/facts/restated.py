@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from carbon_mind.repo.facts.prose import Sentence, code_lines, sentences
+from carbon_mind.repo.facts.prose import code_lines, sentences
 from carbon_mind.repo.facts.rules import RULE, normal, own_text
 from carbon_mind.repo.facts.text import version
-from carbon_mind.safety import block
 from carbon_mind.values import Constraint, ProjectFacts
 
 _COMMENT = re.compile(r"\s+#\s.*\Z")
@@ -29,10 +28,7 @@ _AT_LEAST = re.compile(r">=\s*(\d[\d.]*)\Z")
 
 def not_restated(facts: ProjectFacts, agents_text: str) -> ProjectFacts:
     """The facts without the commands and constraints that `agents_text` states."""
-    own = own_text(agents_text)
-    if any(marker.decode() in own for marker in (block.BEGIN, block.END)):
-        return facts  # damaged markers: nobody can tell which part is ours
-    said = _Said(own)
+    said = _Said(own_text(agents_text))
     return replace(
         facts,
         commands=tuple(command for command in facts.commands if not said.command(command.command)),
@@ -46,7 +42,7 @@ class _Said:
     def __init__(self, text: str) -> None:
         found = sentences(text)
         self._sentences = [_blanks(sentence.text.replace("’", "'")) for sentence in found]  # noqa: RUF001
-        self._texts = [_without_code(sentence) for sentence in found]
+        self._texts = [sentence.prose for sentence in found]
         self._rules = {normal(sentence.text) for sentence in found}
         self._code = {_blanks(span) for sentence in found for span in sentence.code}
         self._code |= {_blanks(_PROMPT.sub("", _COMMENT.sub("", line))) for line in code_lines(text)}
@@ -85,10 +81,3 @@ class _Said:
 
 def _blanks(text: str) -> str:
     return " ".join(text.split())
-
-
-def _without_code(sentence: Sentence) -> str:
-    text = sentence.text
-    for span in sorted(sentence.code, key=len, reverse=True):
-        text = text.replace(span, "`") if span else text
-    return _blanks(text)

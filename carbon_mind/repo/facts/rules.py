@@ -35,27 +35,30 @@ _GUIDES = tuple(
 )
 
 _VERBS = (
-    "edit hand-edit modify change touch commit push force-push add use run remove delete rename move import install introduce "
-    "create write put place bump update upgrade call include merge rebase squash amend format reformat mock skip "
-    "disable check copy hard-code hardcode depend rely prefix separate silence suppress log print throw return catch "
-    "swallow expose export declare define mix access invoke reference build test publish ship regenerate mutate "
-    "override break store pin vendor wrap inline replace convert bypass implement instantiate inherit extend append "
-    "insert assign allocate pass raise combine bundle duplicate contain edited modified changed touched committed pushed added "
-    "used run removed deleted renamed moved imported installed published included called mocked skipped disabled "
-    "exposed exported"
+    "edit hand-edit modify change touch commit push force-push add use run remove delete rename move import "
+    "install introduce create write put place bump update upgrade call include merge rebase squash amend format "
+    "reformat mock skip disable check copy hard-code hardcode depend rely prefix separate silence suppress log "
+    "print throw return catch swallow expose export declare define mix access invoke reference build test publish "
+    "ship regenerate mutate override break store pin vendor wrap inline replace convert bypass implement "
+    "instantiate inherit extend append insert assign allocate pass raise combine bundle duplicate contain edited "
+    "modified changed touched committed pushed added used run removed deleted renamed moved imported installed "
+    "published included called mocked skipped disabled exposed exported"
 )
 _ADVERBS = "manually directly ever also simply blindly just be either even locally"
 _NOT = re.compile(
-    r"(?:(?:\A(?:(?:if|when|before|after)\s[^,.;]{3,80},\s)?|[;:,]\s|\s[-–—]\s|\b(?:please|but|and|so|then)\s)(?:please\s)?(?:do\snot|don't|never)"  # noqa: RUF001
-    r"|\b(?:must\snot|must\snever|mustn't|should\snever))"
-    rf"(?:\s(?:{_ADVERBS.replace(' ', '|')}))*\s(?:{_VERBS.replace(' ', '|')})\b(?!-)",
+    r"(?:(?:\A(?:(?:if|when|before|after)\s[^,.;]{3,80},\s)?|[;:,]\s|\s[-–—]\s|"  # noqa: RUF001
+    r"\b(?:please|but|and|so|then)\s)"
+    r"(?:please\s)?(?:do\snot|don't|never)|\b(?:must\snot|must\snever|mustn't|should\snever))"
+    rf"(?:\s(?:{_ADVERBS.replace(' ', '|')}))*\s(?:{_VERBS.replace(' ', '|')})\b(?!-)"
+    r"|,\snever\s(?=§)",
     re.IGNORECASE,
 )
 _TOPIC = re.compile(
     r"\b(?:files?|code|codebase|commits?|branch(?:es)?|tests?|dependenc(?:y|ies)|imports?|functions?|class(?:es)?|"
     r"methods?|modules?|packages?|crates?|variables?|comments?|macros?|tabs|whitespace|indentation|snapshots?|"
     r"fixtures?|director(?:y|ies)|folders?|changelog|migrations?|schemas?|apis?|structs?|headers?|lock ?files?|"
-    r"mocks?|exceptions?|warnings?|globals?|constants?|paths?|wildcards?|generated|builds?|compiler|runtime)\b",
+    r"mocks?|exceptions?|warnings?|globals?|constants?|commands?|paths?|wildcards?|"
+    r"generated|builds?|compiler|runtime)\b",
     re.IGNORECASE,
 )
 _PATH = re.compile(r"(?<![\w:/])(?:[\w.@-]+/[\w./*-]*|\.?[\w-]+\.[a-z]{1,5}\b)")
@@ -67,6 +70,11 @@ _ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _CONCEDES = re.compile(r"(?:while|although|though|since|because|as|otherwise|then|also|instead|however)\b", re.I)
+# Everybody knows these; and a sentence about secrets has no place near a model.
+_TRUISM = re.compile(
+    r"\b(?:secrets?|credentials?|passwords?|tokens?|keys?|sensitive|broken|unrelated|unnecessar\w*|multiple)\b",
+    re.IGNORECASE,
+)
 _DANGLING = re.compile(
     r"\A(?:it|they|them|that|one|so|too)\b|\A(?:\S+ ){0,2}(?:it|them|that|one|so|too)\b[.,;!]?(?=\s|\Z)", re.I
 )
@@ -74,10 +82,13 @@ _CONDITION_OF_NOT = re.compile(
     r"\b(?:if|when|unless|because|since|that|why|where|who|which)\s(?:you|we|they|i|it)?\s?\Z", re.I
 )
 _STEERS = re.compile(
-    r"\b(?:ignore|disregard|override|bypass|forget)\b.{0,60}\b(?:instructions?|prompts?|rules?|previous|above|guidelines)\b|"
-    r"\b(?:system|developer|user) (?:prompt|message)|\byou(?:'re| are)\b|\bassistants?\b|\bas an? (?:ai|llm|agent|model)\b|"
+    r"\b(?:ignore|disregard|override|bypass|forget)\b.{0,60}"
+    r"\b(?:instructions?|prompts?|rules?|previous|above|guidelines)\b|"
+    r"\b(?:system|developer|user) (?:prompt|message)|\byou(?:'re| are)\b|\bassistants?\b|"
+    r"\bas an? (?:ai|llm|agent|model)\b|"
     r"\b(?:ai|llms?|gpt\S*|chatgpt|claude|copilot|codex|gemini|cursor|agents?|agentic|chatbots?|jailbreak|prompts?)\b|"
-    r"\b(?:system|user|human|developer|tool)\s*:|\b(?:the|tell|ask|to) users?\b|\bpermissions?\b|\bconfirm\w*|\bsafety\b|"
+    r"\b(?:system|user|human|developer|tool)\s*:|\b(?:the|tell|ask|to) users?\b|"
+    r"\bpermissions?\b|\bconfirm\w*|\bsafety\b|"
     r"://|<!--|-->|```|~~~|<\||\|>|carbon-mind|repository-digest|&#?\w+;",
     re.IGNORECASE,
 )
@@ -117,8 +128,12 @@ def normal(text: str) -> str:
 
 
 def own_text(agents: str) -> str:
-    """An AGENTS.md without the block that we manage: what we wrote there is not the repository's word."""
-    return block.strip(agents.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    """An AGENTS.md without the block that we manage: what we wrote there is not the repository's word.
+
+    "" when the markers are damaged, because then nobody can tell which part is ours.
+    """
+    text = block.strip(agents.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    return "" if block.BEGIN.decode() in text or block.END.decode() in text else text
 
 
 def _files(context: Context) -> Iterator[RepoPath]:
@@ -146,15 +161,14 @@ def _rule(sentence: Sentence) -> str:
     # What is invisible here may be read elsewhere: such a sentence is not repaired, it is left out.
     if not rule or clean(rule) != rule or len(rule) > MAX_RULE or rule[-1] in "?:,;(" or rule.endswith("..."):
         return ""
-    words = rule
-    for span in sorted(sentence.code, key=len, reverse=True):
-        words = words.replace(_straight(span), "§") if span else words
+    words = _quoted(sentence.prose)
     match = _NOT.search(words)
     if (
         not match
         or "?" in words
         or _CONCEDES.match(words)
         or _ELSEWHERE.search(words)
+        or _TRUISM.search(words)
         or _STEERS.search(rule)
         or not _balanced(words)
     ):

@@ -101,10 +101,10 @@ def test_the_block_of_ours_does_not_count() -> None:
     assert outside.constraints == ()
 
 
-def test_damaged_markers_drop_no_command() -> None:
-    text = f"{block.BEGIN.decode()}\n\n`make test`\n"
+def test_damaged_markers_drop_nothing() -> None:
+    text = f"{block.BEGIN.decode()}\n\n`make test`\n\nNever edit `a.c`.\n"
     assert commands({**FILES, "AGENTS.md": text}) == commands(FILES)
-    assert constraints({**FILES, "AGENTS.md": text + "\n`a.c`\n"}) == constraints(FILES)
+    assert constraints({**FILES, "AGENTS.md": text}) == constraints(FILES)
 
 
 def test_a_nested_agents_md_restates_nothing() -> None:

@@ -25,6 +25,8 @@ def found(text: str, *, rst: bool = False) -> list[tuple[int, str]]:
         ("Plugins must not import `core.db`.", "Plugins must not import core.db."),
         ("Only use `uv`; never run `pip install`.", "Only use uv; never run pip install."),
         ("If you change `a.proto`, never edit `a_pb2.py`.", "If you change a.proto, never edit a_pb2.py."),
+        ("Use `config()`, never `env()` in code.", "Use config(), never env() in code."),
+        ("Never use `e` or `n` in tests.", "Never use e or n in tests."),
         ('Do not use `"a"` in tests.', "Do not use 'a' in tests."),
         ("Never use `__init__` or `*args` in _public_ code.", "Never use __init__ or *args in public code."),
         ("Generated code must never be edited.", "Generated code must never be edited."),
@@ -73,6 +75,8 @@ def test_a_prohibition_is_quoted_without_its_markup(text: str, rule: str) -> Non
         "Do not edit files " + "and more " * 20 + "by hand.",
         "Format twice (but don't write files) and check.",
         "While it builds, code must not be changed.",
+        "Don't commit secrets in files.",
+        "Don't push broken code.",
     ],
 )
 def test_what_is_no_rule(text: str) -> None:
@@ -107,13 +111,14 @@ def test_steering_hidden_text_and_credentials_are_dropped_whole(text: str) -> No
 
 
 def test_the_line_is_that_of_the_sentence() -> None:
-    text = "Intro text.\nSome more. Never\nedit `a.c`\nby hand. Then go on.\n\n- one\n- two.\n  Do not commit\n  `dist/`.\n"
+    text = "Intro text.\nSome more. Never\nedit `a.c`\nby hand. Go on.\n\n- one\n- two.\n  Do not commit\n  `dist/`.\n"
     assert found(text) == [(2, "Never edit a.c by hand."), (8, "Do not commit dist/.")]
 
 
 def test_restructured_text() -> None:
     text = (
-        "Never edit files\n----------------\n\n.. note::\n\n   Do not edit code.\n\nDo not edit ``a.py`` or `b <c.html>`_.\n\n"
+        "Never edit files\n----------------\n\n.. note::\n\n   Do not edit code.\n\n"
+        "Do not edit ``a.py`` or `b <c.html>`_.\n\n"
         "Example::\n\n    Never edit code.\n\nNever use :func:`x`.\n"
     )
     assert found(text, rst=True) == [(8, "Do not edit a.py or b."), (14, "Never use x.")]

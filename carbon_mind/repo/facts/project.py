@@ -29,6 +29,7 @@ from carbon_mind.repo.facts import (
     python_project,
     recipes,
     ruby,
+    rules,
     runtimes,
     scripts,
     vendored,
@@ -36,6 +37,8 @@ from carbon_mind.repo.facts import (
 from carbon_mind.repo.facts.context import Context, Wants, directory
 from carbon_mind.repo.facts.merge import Part, merge
 from carbon_mind.repo.facts.name import project_name
+from carbon_mind.repo.facts.restated import not_restated
+from carbon_mind.safety import block
 from carbon_mind.values import ProjectFacts, RepoPath
 
 __all__ = ["ECOSYSTEMS", "Ecosystem", "project_facts"]
@@ -72,6 +75,7 @@ ECOSYSTEMS: dict[str, Ecosystem] = {
     "runtimes": runtimes,
     "vendored": vendored,
     "boundaries": boundaries,
+    "rules": rules,
     "ci": ci,
 }
 
@@ -80,7 +84,8 @@ def project_facts(paths: Sequence[RepoPath], read: Callable[[RepoPath], str | No
     """Facts of a project from its file list; `read` gives a file's text, or None when it may not or cannot be read."""
     context = Context(paths, read)
     merged = merge(part for name, ecosystem in ECOSYSTEMS.items() for part in _parts(name, ecosystem, context))
-    return replace(merged, name=project_name(context.text))
+    named = replace(merged, name=project_name(context.text))
+    return not_restated(named, context.text(block.AGENTS) or "")
 
 
 def _parts(name: str, ecosystem: Ecosystem, context: Context) -> Iterator[Part]:

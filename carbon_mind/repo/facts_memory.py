@@ -66,8 +66,10 @@ def remembered(
         return read(path)
 
     facts = redacted(find(listening))
-    if seal is not None and not unsteady(asked):
-        _save(folder, seal, Memory(names, {path: blobs.get(path, "") for path in sorted(set(asked))}, facts))
+    paths = sorted(set(asked))
+    # A name that is a credential must not be written, and without it the memory could not be checked.
+    if seal is not None and not unsteady(paths) and redact("\n".join(paths)) == "\n".join(paths):
+        _save(folder, seal, Memory(names, {path: blobs.get(path, "") for path in paths}, facts))
     return facts
 
 

@@ -65,7 +65,7 @@ def test_a_read_only_checkout(sample: Repository, tmp_path: Path) -> None:
 
 
 _HIDDEN = """
-import importlib.metadata, sys
+import os, sys
 from importlib.abc import MetaPathFinder
 gone, traces = sys.argv[1].split(","), sys.argv[2] == "traces"
 class Hide(MetaPathFinder):
@@ -73,12 +73,10 @@ class Hide(MetaPathFinder):
         if name.split(".")[0] in gone:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Hide())
-version = importlib.metadata.version
-def absent(package):
-    if package.replace("-", "_") in gone and not traces:
-        raise importlib.metadata.PackageNotFoundError(package)
-    return version(package)
-importlib.metadata.version = absent
+listdir = os.listdir
+def without(folder="."):
+    return [name for name in listdir(folder) if traces or name.partition("-")[0] not in gone]
+os.listdir = without
 sys.argv = ["carbon", *sys.argv[3:]]
 from carbon_mind.cli import main
 main()

@@ -83,6 +83,7 @@ def _tests(
 ) -> dict[str, Counter[str]]:
     """For each component the places of its tests: a test belongs to the component that it lies in, else to the one it leans on most."""
     places: dict[str, Counter[str]] = defaultdict(Counter)
+    coarse = _unread(evidence)
     folders = {path.rpartition("/")[0] for path, _ in evidence.parsed("source")}
     for path, tags in evidence.parsed("test"):
         if not _is_a_test(path, tags):
@@ -97,17 +98,24 @@ def _tests(
                 continue
             home = leaned[0]
         beside = folder in folders
-        places[home][f"beside the code {naming(path)}".rstrip() if beside else _outermost(folder, home)] += 1
+        place = f"{top}/" if (top := path.split("/", 1)[0]) in coarse else _place(folder, home)
+        places[home][f"beside the code {naming(path)}".rstrip() if beside else place] += 1
     for name, paths in members.items():
         inline = sum(
             any(d.kind == "module" and d.name in _INLINE for d in evidence.tags[path].definitions) for path in paths
         )
         if inline:
             places[name]["inline `mod tests`"] += inline
-    return {
-        name: Counter({place: count for place, count in counts.items() if count * MIN_SHARE >= counts.total()})
-        for name, counts in places.items()
-    }
+    return {name: _gathered(counts) for name, counts in places.items()}
+
+
+def _unread(evidence: Evidence) -> frozenset[str]:
+    """Top directories of tests most of which are in a language that nobody here reads: where exactly they lie is not known."""
+    read = Counter(path.split("/", 1)[0] for path, _ in evidence.parsed("test"))
+    everything = Counter(
+        path.split("/", 1)[0] for path in evidence.files if "/" in path and evidence.kind(path) == "test"
+    )
+    return frozenset(top for top, count in everything.items() if count > 3 * read[top])
 
 
 def _is_a_test(path: RepoPath, tags: Tags) -> bool:
@@ -135,11 +143,34 @@ def naming(path: str) -> str:
     return ""
 
 
-def _outermost(folder: str, home: str) -> str:
-    """The directory that stands for where a test lies: the first one below its component ("own"), or the top one outside of it."""
+def _place(folder: str, home: str) -> str:
+    """Where a test lies: the first directory below its component ("own"), or its own directory elsewhere."""
     if folder.startswith(home + "/"):
         return f"own {folder.removeprefix(home + '/').split('/')[0]}/"
-    return f"{folder.split('/', maxsplit=1)[0]}/" if folder else TOP_LEVEL
+    return f"{folder}/" if folder else TOP_LEVEL
+
+
+def _gathered(places: Counter[str]) -> Counter[str]:
+    """Directories of one top directory as one: the deepest that holds most of them. Few of all tests are nowhere to look."""
+    tops: dict[str, Counter[str]] = defaultdict(Counter)
+    for place, count in places.items():
+        tops[place.split("/", 1)[0]][place] += count
+    gathered = Counter({_common(inside): inside.total() for inside in tops.values()})
+    return Counter({place: count for place, count in gathered.items() if count * MIN_SHARE >= places.total()})
+
+
+def _common(places: Counter[str]) -> str:
+    parts: list[str] = []
+    while True:
+        prefix = "/".join([*parts, ""])
+        below = Counter[str]()
+        for place, count in places.items():
+            if place.startswith(prefix) and (rest := place[len(prefix) :]):
+                below[rest.partition("/")[0]] += count
+        following = _most(below, 1)
+        if not following or (parts and below[following[0]] * 5 < places.total() * 3):
+            return prefix if all(place.endswith("/") for place in places) else "/".join(parts)
+        parts.append(following[0])
 
 
 def _most(counts: Counter[str], limit: int) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carbon_mind.digest.architecture import modules, naming
@@ -69,7 +71,29 @@ def test_tests_belong_to_what_they_lie_in_or_lean_on() -> None:
             needs("core/__tests__/f0.py", "web/f0.py"),
         )
     )
-    assert {part.path: part.tests for part in found} == {"web": ("tests/",), "core": ("own __tests__/", "tests/")}
+    assert {part.path: part.tests for part in found} == {
+        "web": ("tests/web/",),
+        "core": ("own __tests__/", "tests/core/"),
+    }
+
+
+def test_the_directory_that_holds_most_of_the_tests_stands_for_them() -> None:
+    tags = {**files("web", 1), **files("tests/web/deep", 2), **files("tests/web", 2), **files("tests", 2)}
+    leaning = [needs(path, "web/f0.py") for path in tags if path.startswith("tests/")]
+    assert modules(evidence(tags, *leaning))[0].tests == ("tests/web/",)
+    tags |= files("tests/other", 4)
+    leaning = [needs(path, "web/f0.py") for path in tags if path.startswith("tests/")]
+    assert modules(evidence(tags, *leaning))[0].tests == ("tests/",)
+
+
+def test_tests_that_nobody_reads_make_the_place_less_exact() -> None:
+    tags = {**files("src", 2), **files("tests/helpers", 2)}
+    leaning = [needs("tests/helpers/f0.py", "src/f0.py"), needs("tests/helpers/f1.py", "src/f0.py")]
+    found = evidence(tags, *leaning)
+    assert modules(found)[0].tests == ("tests/helpers/",)
+    unread = [RepoPath(f"tests/unit/t{i}.tcl") for i in range(5)]
+    kinds = {**found.kinds, **dict.fromkeys(unread, "test")}
+    assert modules(replace(found, files=[*found.files, *unread], kinds=kinds))[0].tests == ("tests/",)
 
 
 def test_tests_beside_the_code_and_inside_of_it() -> None:

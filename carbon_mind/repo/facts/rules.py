@@ -50,7 +50,7 @@ _NOT = re.compile(
     r"\b(?:please|but|and|so|then)\s)"
     r"(?:please\s)?(?:do\snot|don't|never)|\b(?:must\snot|must\snever|mustn't|should\snever))"
     rf"(?:\s(?:{_ADVERBS.replace(' ', '|')}))*\s(?:{_VERBS.replace(' ', '|')})\b(?!-)"
-    r"|,\snever\s(?=§)",
+    r"|(?:\A|,\s)never\s(?=§)",
     re.IGNORECASE,
 )
 _TOPIC = re.compile(
@@ -64,15 +64,16 @@ _TOPIC = re.compile(
 _PATH = re.compile(r"(?<![\w:/])(?:[\w.@-]+/[\w./*-]*|\.?[\w-]+\.[a-z]{1,5}\b)")
 # Prohibitions of behaviour, of reports and of paperwork; and sentences whose subject stands in another sentence.
 _ELSEWHERE = re.compile(
-    r"\b(?:conduct|harass\w*|offens\w*|issues?|pull requests?|prs?|bug reports?|reviewers?|discussions?|mailing|"
-    r"above|below|following|preceding|aforementioned|these|those|such|latter|former|here|"
+    r"\b(?:conduct|harass\w*|offens\w*|issues?|pull requests?|prs?|bug reports?|reviews?|reviewers?|discussions?|"
+    r"summar(?:y|ies)|descriptions?|explanations?|mailing|"
+    r"above|below|same|following|preceding|aforementioned|these|those|such|latter|former|here|its|their|"
     r"this(?! (?:repo|repository|project|codebase|package|crate|directory|folder)\b))\b",
     re.IGNORECASE,
 )
 _CONCEDES = re.compile(r"(?:while|although|though|since|because|as|otherwise|then|also|instead|however)\b", re.I)
 # Everybody knows these; and a sentence about secrets has no place near a model.
 _TRUISM = re.compile(
-    r"\b(?:secrets?|credentials?|passwords?|tokens?|keys?|sensitive|broken|unrelated|unnecessar\w*|multiple)\b",
+    r"\b(?:secrets?|credentials?|passwords?|tokens?|keys?|sensitive|broken|dead|unrelated|unnecessar\w*|multiple)\b",
     re.IGNORECASE,
 )
 _DANGLING = re.compile(
@@ -139,7 +140,7 @@ def own_text(agents: str) -> str:
 def _files(context: Context) -> Iterator[RepoPath]:
     yield from (RepoPath(path) for path in (*_NOTES, *_GUIDES) if context.has(path))
     nested = [path for name in ("AGENTS.md", "CLAUDE.md") for path in context.named(name)]
-    nested = [path for path in nested if directory(path) not in {"", ".claude"} and ours(path, tests=False)]
+    nested = [path for path in nested if directory(path) not in {"", ".claude"} and ours(path)]
     nested = [path for path in nested if plain_path(path)]
     yield from sorted(nested, key=lambda path: (path.count("/"), path))[:MAX_NESTED]
 

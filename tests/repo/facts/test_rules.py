@@ -26,6 +26,7 @@ def found(text: str, *, rst: bool = False) -> list[tuple[int, str]]:
         ("Only use `uv`; never run `pip install`.", "Only use uv; never run pip install."),
         ("If you change `a.proto`, never edit `a_pb2.py`.", "If you change a.proto, never edit a_pb2.py."),
         ("Use `config()`, never `env()` in code.", "Use config(), never env() in code."),
+        ("**Never `git push` to a branch.**", "Never git push to a branch."),
         ("Never use `e` or `n` in tests.", "Never use e or n in tests."),
         ('Do not use `"a"` in tests.', "Do not use 'a' in tests."),
         ("Never use `__init__` or `*args` in _public_ code.", "Never use __init__ or *args in public code."),
@@ -74,6 +75,9 @@ def test_a_prohibition_is_quoted_without_its_markup(text: str, rule: str) -> Non
         "Set the option to `Do not edit files`.",
         "Do not edit files " + "and more " * 20 + "by hand.",
         "Format twice (but don't write files) and check.",
+        "Do not add files to its folder.",
+        "The same holds for code: use `a`, never `b`.",
+        "Do not write summaries of code.",
         "While it builds, code must not be changed.",
         "Don't commit secrets in files.",
         "Don't push broken code.",
@@ -133,7 +137,7 @@ def test_files_order_and_limit() -> None:
         "CONTRIBUTING": "Do not edit `gen/0.c`!\n",
         "pkg/AGENTS.md": "Never edit `pkg.c`.\n",
         "vendor/x/CLAUDE.md": "Never edit `vendored.c`.\n",
-        "tests/CLAUDE.md": "Never edit `tests.c`.\n",
+        "tests/unit/deep/CLAUDE.md": "Never edit `tests.c`.\n",
         "README.md": "Never edit `readme.c`.\n",
         "other/CONTRIBUTING.md": "Never edit `other.c`.\n",
     }
@@ -142,7 +146,7 @@ def test_files_order_and_limit() -> None:
         ('rule: "Do not edit gen/2.c."', "CLAUDE.md:7"),
         ('rule: "Never edit docs.c."', "docs/contributing.rst:1"),
         ('rule: "Never edit pkg.c."', "pkg/AGENTS.md:1"),
-        ('rule: "Never commit generated files."', "CLAUDE.md:1"),
+        ('rule: "Never edit tests.c."', "tests/unit/deep/CLAUDE.md:1"),
     ]
 
 

@@ -7,6 +7,7 @@ them. A query takes 10 to 200 ms to compile, in each process anew: files of one 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from types import ModuleType
@@ -166,12 +167,21 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 def _context() -> multiprocessing.context.BaseContext:
     import multiprocessing
 
-    # Never `fork`: the caller may have threads.
+    if _alone():
+        return multiprocessing.get_context("fork")  # starts at once, with all that is imported and compiled here
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     return context
+
+
+def _alone() -> bool:
+    """Whether this process has one thread, as the system counts them: only then a fork copies no lock that somebody holds."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208 - only their number is wanted
+    except OSError:  # not Linux
+        return False
 
 
 def _start_worker() -> None:

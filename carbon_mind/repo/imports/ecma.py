@@ -31,9 +31,13 @@ def resolve(files: Files, context: Context) -> dict[RepoPath, Resolved]:
     packages = _Packages(files, context)
     aliases = Aliases(context)
     named: set[RepoPath] = set()
+    known: dict[tuple[str, str], RepoPath | None] = {}  # an import means the same everywhere in a directory
     for path, tags in files.items():
+        here = directory(path)
         for text in tags.imports:
-            target = _target(path, text.partition("?")[0], files, packages, aliases)
+            if (here, text) not in known:
+                known[here, text] = _target(path, text.partition("?")[0], files, packages, aliases)
+            target = known[here, text]
             found.exact(path, target)
             if target is not None and _gathers(target):
                 found.sees(path, target)

@@ -2,25 +2,14 @@
 
 ; --- definitions
 (method_definition name: (property_identifier) @name) @definition.method
+(lexical_declaration . (variable_declarator name: (identifier) @name value: (class body: (_) @body))) @definition.class
+; what else has a body is a function: arrow, expression or generator; a pattern for each costs 10 ms to compile
 (function_declaration name: (identifier) @name) @definition.function
 (generator_function_declaration name: (identifier) @name) @definition.function
-(lexical_declaration . (variable_declarator name: (identifier) @name value: [
-  (arrow_function body: (_) @body)
-  (function_expression body: (_) @body)
-  (generator_function body: (_) @body)
-])) @definition.function
-(variable_declaration . (variable_declarator name: (identifier) @name value: [
-  (arrow_function body: (_) @body)
-  (function_expression body: (_) @body)
-])) @definition.function
-(variable_declarator name: (identifier) @name value: [
-  (arrow_function body: (_) @body)
-  (function_expression body: (_) @body)
-]) @definition.function
-(assignment_expression left: (member_expression property: (property_identifier) @name) right: [
-  (arrow_function body: (_) @body)
-  (function_expression body: (_) @body)
-]) @definition.function
+(lexical_declaration . (variable_declarator name: (identifier) @name value: (_ body: (_) @body))) @definition.function
+(variable_declaration . (variable_declarator name: (identifier) @name value: (_ body: (_) @body))) @definition.function
+(variable_declarator name: (identifier) @name value: (_ body: (_) @body)) @definition.function
+(assignment_expression left: (member_expression property: (property_identifier) @name) right: (_ body: (_) @body)) @definition.function
 (export_statement declaration: (lexical_declaration kind: "const" . (variable_declarator name: (identifier) @name value: (_) @body)) @definition.constant)
 (export_statement declaration: (lexical_declaration kind: "const" (variable_declarator name: (identifier) @name value: (_) @body) @definition.constant))
 
@@ -30,13 +19,10 @@
 (decorator) @skip
 
 ; --- references
-(call_expression function: (identifier) @reference)
-(call_expression function: (member_expression property: (property_identifier) @reference))
+(call_expression function: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
 (call_expression function: (member_expression object: (identifier) @component))
-(new_expression constructor: (identifier) @reference)
-(new_expression constructor: (member_expression property: (property_identifier) @reference))
-(decorator (identifier) @reference)
-(decorator (member_expression property: (property_identifier) @reference))
+(new_expression constructor: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
+(decorator [(identifier) @reference (member_expression property: (property_identifier) @reference)])
 
 ; --- imports
 (import_statement source: (string (string_fragment) @import))

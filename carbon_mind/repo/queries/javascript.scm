@@ -2,11 +2,7 @@
 
 ; --- definitions
 (class_declaration name: (identifier) @name) @definition.class
-(lexical_declaration . (variable_declarator name: (identifier) @name value: (class body: (_) @body))) @definition.class
-(field_definition property: (property_identifier) @name value: [
-  (arrow_function body: (_) @body)
-  (function_expression body: (_) @body)
-]) @definition.method
+(field_definition property: (property_identifier) @name value: (_ body: (_) @body)) @definition.method
 
 ; --- bases
 (class_heritage (identifier) @base @reference)

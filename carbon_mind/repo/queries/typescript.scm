@@ -3,7 +3,6 @@
 ; --- definitions
 (class_declaration name: (type_identifier) @name) @definition.class
 (abstract_class_declaration name: (type_identifier) @name) @definition.class
-(lexical_declaration . (variable_declarator name: (identifier) @name value: (class body: (_) @body))) @definition.class
 (interface_declaration name: (type_identifier) @name) @definition.interface
 (enum_declaration name: (identifier) @name) @definition.enum
 (type_alias_declaration name: (type_identifier) @name) @definition.type
@@ -12,10 +11,7 @@
 (function_signature name: (identifier) @name) @definition.function
 (method_signature name: (property_identifier) @name) @definition.method
 (abstract_method_signature name: (property_identifier) @name) @definition.method
-(public_field_definition name: (property_identifier) @name value: [
-  (arrow_function body: (_) @body)
-  (function_expression body: (_) @body)
-]) @definition.method
+(public_field_definition name: (property_identifier) @name value: (_ body: (_) @body)) @definition.method
 
 ; --- signatures
 (required_parameter value: (_) @default)

@@ -1,4 +1,4 @@
-"""Versions of runtimes: the files that version managers and container builds read."""
+"""Versions of runtimes: the files that version managers read."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 
 from carbon_mind.repo.facts.context import Context, Wants
 from carbon_mind.repo.facts.found import Found
-from carbon_mind.repo.facts.text import first_line, numbered, parse_toml, table, toml_line, version, word
+from carbon_mind.repo.facts.text import first_line, numbered, parse_toml, table, toml_line, version
 from carbon_mind.values import ProjectFacts, RepoPath
 
 WANTS = Wants(
     names=(
         ".python-version", ".nvmrc", ".node-version", ".ruby-version", ".go-version", ".java-version", ".tool-versions",
-        "rust-toolchain.toml", "rust-toolchain", "Dockerfile",
+        "rust-toolchain.toml", "rust-toolchain",
     ),
     limit=12,
 )  # fmt: skip
@@ -26,7 +26,6 @@ _LABELS = {
     ".java-version": "Java",
 }
 _TOOL = re.compile(r"([a-z][\w-]{0,30})\s+(\S{1,40})")
-_FROM = re.compile(r"\s*FROM\s+(?:--platform=\S+\s+)?([\w.-][\w./:@-]{0,120})(?:\s+AS\s+(\S+))?\s*\Z", re.IGNORECASE)
 _CONTENT = re.compile(r"^\s*[^#\s]")
 
 
@@ -34,9 +33,7 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     """The versions that one such file asks for."""
     found = Found(path)
     name = path.rpartition("/")[2]
-    if name == "Dockerfile":
-        _images(found, text)
-    elif name == ".tool-versions":
+    if name == ".tool-versions":
         for number, row in numbered(text):
             if (match := _TOOL.match(row)) and (spec := version(match.group(2))):
                 found.constraint(f"{match.group(1)} {spec}", number, where=True)
@@ -47,19 +44,6 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
         if spec:
             found.constraint(f"{_LABELS[name]} {spec}", line, where=True)
     return found.done()
-
-
-def _images(found: Found, text: str) -> None:
-    """Base images only; a stage built on an earlier stage brings none."""
-    stages: set[str] = set()
-    for number, row in numbered(text):
-        if not (match := _FROM.match(row)):
-            continue
-        image = match.group(1).partition("@")[0]  # the digest is for machines
-        if image not in stages and image != "scratch" and word(image):
-            found.constraint(f"container base image {image}", number, where=True)
-        if match.group(2):
-            stages.add(match.group(2))
 
 
 def _toolchain(found: Found, text: str) -> None:

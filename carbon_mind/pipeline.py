@@ -369,7 +369,11 @@ def _tags(
         known = {} if full else cache.get(keys.values())
         tags = {file.path: known[keys[file.path]] for file, _ in jobs if keys[file.path] in known}
         todo = [(file, language) for file, language in jobs if file.path not in tags]
-        todo.sort(key=lambda job: job[1].name)  # a query is compiled in each process that meets its language
+        # A query is compiled in each process that meets its language, so few should; and what is left to share at the end is alike.
+        sizes: Counter[str] = Counter()
+        for file, language in todo:
+            sizes[language.name] += file.size
+        todo.sort(key=lambda job: (sizes[job[1].name], job[1].name))
         fresh: dict[RepoPath, Tags] = {}
         for file, found in extract_files(seen.root, todo, progress=report.progress("parsing") if todo else None):
             tags[file.path] = found

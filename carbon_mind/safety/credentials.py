@@ -106,6 +106,7 @@ _NAMED = re.compile(
 )
 # One of these is in every key of the two; looking for them first makes an ordinary line three times as fast.
 _NAMED_WORDS = ("pass", "pw", "secret", "token", "credential", "auth", "key", "dsn", "cookie", "salt", "sid", "session")
+_SEPARATING = re.compile(r"[=:>\"'-]|[ \t][iI][sS][ \t]")  # and one of these between key and value
 _OPTION = re.compile(
     r"""(?ix) (?<![A-Za-z0-9_-])(?P<key> --?(?:[a-z]{1,20}-){0,3}(?:password|passwd|passphrase|secret|token|api-?key) )
     (?P<separator>[ \t]{1,4}) (?P<bare>[^\s"'`,;()\[\]<>{}\\]{6,512})"""
@@ -171,14 +172,20 @@ def _redact_once(text: str) -> str:
         text = _TOOL.sub(_tool, text)
     text = _AUTHORIZATION.sub(_authorization, text)
     text = _BEARER.sub(lambda found: found[0] if _mostly_words(found[2]) else f"{found[1]} {REDACTED}", text)
-    lower = text.lower()
-    if any(word in lower for word in _NAMED_WORDS):
-        text = _NAMED.sub(_named, text)
-        text = _OPTION.sub(_named, text)
+    if _SEPARATING.search(text):  # neither of these two rules reaches over the end of a line
+        lines = text.split("\n")
+        text = "\n".join([_without_named(line) if _SEPARATING.search(line) else line for line in lines])
     if _BLOBS[0].search(text):
         for blob in _BLOBS:
             text = blob.sub(_blob, text)
     return text
+
+
+def _without_named(line: str) -> str:
+    lower = line.lower()
+    if not any(word in lower for word in _NAMED_WORDS):
+        return line
+    return _OPTION.sub(_named, _NAMED.sub(_named, line))
 
 
 def _blob(found: re.Match[str]) -> str:

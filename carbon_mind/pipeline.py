@@ -352,7 +352,8 @@ def _plan(seen: Scan, kinds: dict[RepoPath, Kind], read: Read) -> tuple[list[Job
         elif language is None:
             without["." + name.rsplit(".", 1)[1] if "." in name.lstrip(".") else "(no suffix)"] += 1
         else:
-            jobs.append((file, language if kinds[file.path] == "source" else languages.outlined(language)))
+            ask = languages.untested if kinds[file.path] == "source" else languages.outlined
+            jobs.append((file, ask(language)))
     return jobs, skipped, without
 
 

@@ -89,10 +89,10 @@ def extract(source: bytes, language: Language) -> Tags:
         return Tags(language.name, degraded="generated")
     if len(text) >= _MINIFIED_FROM and len(text) > _MINIFIED_LINE * (text.count(b"\n") + 1):
         return Tags(language.name, degraded="minified")
-    outline = language.outline
+    outline = language.part == "imports"
     if outline:
         if may_switch_off(text, language.name):
-            language = replace(language, outline=False)
+            language = replace(language, part="all")
         else:
             text = head(text, language.name)
     if language.name == "python":

@@ -14,7 +14,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import tree_sitter
@@ -33,6 +33,9 @@ _CODE = (  # all of ours that decides what the tags of a given source are
     _HERE.parent / "safety" / "credentials.py",
     _HERE.parent / "safety" / "secrets.py",
 )
+
+
+Part = Literal["all", "code", "imports"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Language:
         False  # the parser tries `a < b` both as comparison and as type arguments, at a cost that grows with nesting
     )
     unsettled: bool = False  # a file of this row may turn out to be in C++
-    outline: bool = False  # only what the file imports is asked for: see `outline`
+    part: Part = "all"  # of the query: what is asked of a file; `outlined` and `untested` choose
     header: bool = False  # what is `static` here is in every file that includes this one
     exports: bool = False  # a file may be a module, and only what it exports is there for others
     local: str = ""  # expression for `<kind> <signature>` of what only its own file, or its own class, can name
@@ -248,7 +251,13 @@ def settle(language: Language, source: bytes) -> Language:
         return language
     text = _GUARDED.sub(b"", _COMMENTS.sub(b" ", source))
     found = _CPP_HEADER if _CPP.search(text) else _C_HEADER
-    return outlined(found) if language.outline else found
+    return replace(found, part=language.part)
+
+
+@functools.cache
+def untested(language: Language) -> Language:
+    """The row for a file in which no test that is switched off is looked for: those patterns are slow to compile."""
+    return replace(language, part="code")
 
 
 # Where a test names what it tests in an import; elsewhere it may stand in the same package and say nothing.
@@ -258,7 +267,7 @@ _OUTLINED = frozenset(["bash", "c", "cpp", "javascript", "lua", "php", "python",
 @functools.cache
 def outlined(language: Language) -> Language:
     """The row for a file of which only the imports matter, as far as they tell what it is about."""
-    return replace(language, outline=language.name in _OUTLINED)
+    return replace(language, part="imports" if language.name in _OUTLINED else "all")
 
 
 # --- grammars ------------------------------------------------------------------------------------------------
@@ -281,11 +290,17 @@ def _tables(module: str, function: str) -> tree_sitter.Language | None:
 
 @functools.cache
 def query_text(language: Language) -> str:
-    """The query of a language: its files, one after the other; of an outlined one, the patterns that tell what is imported."""
+    """The query of a language: its files, one after the other, or those of their patterns that tell what is asked for."""
     text = "".join((_QUERIES / name).read_text(encoding="utf-8") for name in language.queries)
-    if not language.outline:
+    if language.part == "all" or (language.part == "code" and "@off" not in text):
         return text
-    return "\n".join(pattern for pattern in _patterns(text) if _IMPORTING.search(pattern)) + "\n"
+    return "\n".join(pattern for pattern in _patterns(text) if _wanted(pattern, language.part)) + "\n"
+
+
+def _wanted(pattern: str, part: Part) -> bool:
+    if part == "imports":
+        return _IMPORTING.search(pattern) is not None
+    return "@off" not in pattern or _IMPORTING.search(pattern) is not None
 
 
 _IMPORTING = re.compile(r"@(import|package|attribute)\b")
@@ -314,12 +329,12 @@ def versions(language: Language) -> str:
     """All that decides which tags come out of a given source, as a short text; part of a cache key."""
     if language.unsettled:
         rows = (_C_HEADER, _CPP_HEADER)
-        return " or ".join(versions(outlined(row) if language.outline else row) for row in rows)
+        return " or ".join(versions(replace(row, part=language.part)) for row in rows)
     package = language.module.replace("_", "-")
     digest = hashlib.sha256(query_text(language).encode()).hexdigest()[:16]
     name = f"{language.name} header" if language.header else language.name
     runtime = f"tree-sitter-{_version('tree-sitter')}"
-    outline = " outline" if language.outline else ""
+    outline = " outline" if language.part == "imports" else ""
     return f"{name} {package}-{_version(package)} {runtime} sha256:{digest} {_extractor()}{outline}"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from carbon_mind.repo.extract import extract
-from carbon_mind.repo.languages import LANGUAGES, language_of, outlined, versions
+from carbon_mind.repo.languages import LANGUAGES, language_of, outlined, query_text, untested, versions
 from carbon_mind.repo.outline import head, may_switch_off
 from carbon_mind.values import Tags
+from tests.repo.test_extract import SOURCES
 
 BODY = "\n" + "x = call(1)\n" * 50
 
@@ -38,11 +41,9 @@ def test_the_head_ends_behind_the_last_import(language: str, imports: str) -> No
 
 @pytest.mark.parametrize("name", sorted(LANGUAGES))
 def test_an_outline_has_the_imports_and_nothing_else(name: str) -> None:
-    from tests.repo.test_extract import SOURCES
-
     row = outlined(LANGUAGES[name])
     whole, outline = extract(SOURCES[name], LANGUAGES[name]), extract(SOURCES[name], row)
-    if not row.outline:  # a language whose tests need not import what they test
+    if row.part != "imports":  # a language whose tests need not import what they test
         assert outline == whole
         return
     assert set(outline.imports) <= set(whole.imports)
@@ -72,4 +73,13 @@ def test_a_header_stays_an_outline_when_its_text_tells_the_language() -> None:
 def test_an_outline_is_another_entry_of_the_cache() -> None:
     rows = [*LANGUAGES.values()]
     keys = {versions(row) for row in rows} | {versions(outlined(row)) for row in rows}
-    assert len(keys) == len(rows) + sum(outlined(row).outline for row in rows)
+    assert len(keys) == len(rows) + sum(outlined(row).part == "imports" for row in rows)
+
+
+@pytest.mark.parametrize("name", sorted(LANGUAGES))
+def test_code_is_asked_for_everything_but_tests_that_are_switched_off(name: str) -> None:
+    whole, code = extract(SOURCES[name], LANGUAGES[name]), extract(SOURCES[name], untested(LANGUAGES[name]))
+    off = [mark for mark in code.markers if mark.tag in ("SKIP", "XFAIL")]
+    assert code == replace(whole, markers=tuple(m for m in whole.markers if m in off or m.tag not in ("SKIP", "XFAIL")))
+    if "@off.name" in query_text(LANGUAGES[name]) and "@off" not in query_text(untested(LANGUAGES[name])):
+        assert off == []

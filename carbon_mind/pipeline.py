@@ -276,9 +276,12 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
     kinds = kinds_of(paths, attributes)
     jobs, skipped, without_grammar = _plan(seen, kinds, read)
-    tags, parsed = _tags(seen, jobs, folder, report, full=full)
+    found: list[ProjectFacts] = []
+    tags, parsed = _tags(
+        seen, jobs, folder, report, lambda: found.append(_facts(seen, folder, read, full=full)), full=full
+    )
+    (facts,) = found
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
-    facts = _facts(seen, folder, read, full=full)
     entries = entry_files([entry.target for entry in facts.entry_points], tags.keys())
     ranked = rank(tags, kinds, resolve(tags, Context(paths, read)), entries)
     evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar)
@@ -358,9 +361,15 @@ def _plan(seen: Scan, kinds: dict[RepoPath, Kind], read: Read) -> tuple[list[Job
 
 
 def _tags(
-    seen: Scan, jobs: list[Job], folder: mind_folder.Folder, report: Reporter, *, full: bool
+    seen: Scan,
+    jobs: list[Job],
+    folder: mind_folder.Folder,
+    report: Reporter,
+    meanwhile: Callable[[], None],
+    *,
+    full: bool,
 ) -> tuple[dict[RepoPath, Tags], int]:
-    """Tags of every job, from the cache or parsed now, and how many were parsed."""
+    """Tags of every job, from the cache or parsed now, and how many were parsed; `meanwhile` is done while others parse."""
     from carbon_mind.repo.cache import TagCache
     from carbon_mind.repo.cache import key as tag_key
     from carbon_mind.repo.workers import extract_files
@@ -376,7 +385,8 @@ def _tags(
             sizes[language.name] += file.size
         todo.sort(key=lambda job: (sizes[job[1].name], job[1].name))
         fresh: dict[RepoPath, Tags] = {}
-        for file, found in extract_files(seen.root, todo, progress=report.progress("parsing") if todo else None):
+        progress = report.progress("parsing") if todo else None
+        for file, found in extract_files(seen.root, todo, progress=progress, meanwhile=meanwhile):
             tags[file.path] = found
             if found.degraded not in (
                 "unreadable",

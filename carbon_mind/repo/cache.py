@@ -52,7 +52,8 @@ class TagCache:
             try:
                 db = sqlite3.connect(self._path, timeout=5.0)
                 db.execute("PRAGMA journal_mode=WAL")
-                db.execute("PRAGMA synchronous=NORMAL")  # a lost tail costs a parse, not a fact
+                # A power cut may lose or damage it: that costs a parse, never a fact, because each row carries its MAC.
+                db.execute("PRAGMA synchronous=OFF")
                 self._prepare(db)
             except sqlite3.Error as problem:
                 if db is not None:

@@ -41,26 +41,29 @@ def extract_files(
     *,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[SourceFile, Tags]]:
     """The tags of each file below `root`, in the order of `files`, whatever the number of `workers`.
 
+    `meanwhile` is called once, before the first result: this process has nothing else to do while others parse.
     `progress` is called with the number of files done and of all. Beyond what `extract` tells, a file may be degraded as
     "unreadable" (no regular file, or not there any more) or "parser crashed" (it killed the process that parsed it).
     """
     workers = workers if workers is not None else min(usable_cores(), MAX_WORKERS)
-    for done, tags in enumerate(_all_tags(root, files, workers), start=1):
+    for done, tags in enumerate(_all_tags(root, files, workers, meanwhile), start=1):
         yield files[done - 1][0], tags
         if progress is not None:
             progress(done, len(files))
 
 
-def _all_tags(root: Path, files: Sequence[Job], workers: int) -> Iterator[Tags]:
+def _all_tags(root: Path, files: Sequence[Job], workers: int, meanwhile: Callable[[], None]) -> Iterator[Tags]:
     total = sum(min(file.size, MAX_BYTES) for file, _ in files)
     if workers < 2 or total < POOL_FROM:
+        meanwhile()
         for job in files:
             yield _extract_file(root, job)
         return
-    for batch in _in_pool(root, _chunks(files, total, workers), workers):
+    for batch in _in_pool(root, _chunks(files, total, workers), workers, meanwhile):
         yield from batch
 
 
@@ -94,7 +97,9 @@ def _chunks(files: Sequence[Job], total: int, workers: int) -> list[Sequence[Job
 # --- processes -----------------------------------------------------------------------------------------------
 
 
-def _in_pool(root: Path, chunks: Sequence[Sequence[Job]], workers: int) -> Iterator[list[Tags]]:
+def _in_pool(
+    root: Path, chunks: Sequence[Sequence[Job]], workers: int, meanwhile: Callable[[], None]
+) -> Iterator[list[Tags]]:
     """The tags of each chunk in order. A chunk that a dying worker took with it is parsed again, file by file."""
     from concurrent.futures.process import BrokenProcessPool
 
@@ -108,6 +113,7 @@ def _in_pool(root: Path, chunks: Sequence[Sequence[Job]], workers: int) -> Itera
                 futures = [pool.submit(_extract_all, root, chunk) for chunk in chunks]
         except (OSError, NotImplementedError, BrokenProcessPool):
             pass  # no semaphores or sockets here, or a worker died at once: `careful` finds out
+        meanwhile()
         for index, chunk in enumerate(chunks):
             try:
                 tags = futures[index].result() if index < len(futures) else None

@@ -16,7 +16,7 @@ from carbon_mind.digest.patterns import patterns
 from carbon_mind.digest.safe import safe
 from carbon_mind.values import Command, Constraint, Coverage, Digest, EntryPoint
 
-MAX_CONSTRAINTS = 14
+MAX_CONSTRAINTS = 16
 MAX_ENTRY_POINTS = 10
 MAX_SUFFIXES = 8
 MAX_COMMAND = 160  # characters; a longer one is left out, because a command that is cut is another command

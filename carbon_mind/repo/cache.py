@@ -11,6 +11,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,8 @@ from carbon_mind.values import Tags
 
 SCHEMA = 2
 MAX_ENTRIES = 50_000
+BUSY_TRIES = 10
+BUSY_PAUSE_S = 0.02
 
 _decoder = msgspec.json.Decoder(Tags)
 
@@ -45,7 +48,8 @@ class TagCache:
 
     def _open(self) -> sqlite3.Connection | None:
         """The database; one that is damaged, or of another schema, is removed and made anew. None when there can be none."""
-        for attempt in (1, 2):
+        made_anew = False
+        for attempt in range(BUSY_TRIES):
             if not _plain_file_or_nothing(self._path):
                 return None
             db: sqlite3.Connection | None = None
@@ -58,10 +62,17 @@ class TagCache:
             except sqlite3.Error as problem:
                 if db is not None:
                     db.close()
-                # Locked, full, read-only: nothing is wrong with the file, and another process may be using it.
-                if attempt == 2 or isinstance(problem, sqlite3.OperationalError):
+                if isinstance(problem, sqlite3.OperationalError):
+                    # Locked, full, read-only: nothing is wrong with the file, and another process may be using it. Its last
+                    # moments with the write-ahead log are not waited for by SQLite itself.
+                    if problem.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or attempt == BUSY_TRIES - 1:
+                        return None
+                    time.sleep(BUSY_PAUSE_S)
+                elif made_anew:
                     return None
-                self._remove()
+                else:
+                    self._remove()
+                    made_anew = True
             else:
                 return db
         return None

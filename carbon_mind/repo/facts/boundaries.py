@@ -22,6 +22,10 @@ _VARIABLE = re.compile(r"\s*([A-Za-z_]\w*)\s*[:?]?=\s*([\w.-]{1,60})\s*\Z")
 _REFERENCE = re.compile(r"\$[({](\w+)[)}]")
 _SCRIPT = re.compile(r"[\w./-]{1,100}\.(?:py|sh|bash|pl|rb|js|mjs|cjs|ts|tcl|awk|lua|php)(?![\w./-])")
 MAX_OWNED = 4
+# `sed ... $@ > $@.tmp`; not `> $@`, not `-o $@`, and not what only moves, copies or removes it.
+_READS_TARGET = re.compile(
+    r"^\t(?!.*\b(?:mv|cp|rm|touch|mkdir|install|chmod|echo)\b).*(?<![>=])(?<!> )(?<!-o )(?<!-o)\$@(?![.\w])"
+)
 MAX_GENERATED = 2
 _ROOM = 110
 
@@ -89,12 +93,15 @@ def _made(found: Found, text: str, context: Context) -> None:
     targets: list[str] = []
     line = 0
     done: dict[str, int] = {}
+    kept: set[str] = set()
     for number, row in numbered(text):
         if match := _VARIABLE.match(row):  # also behind a tab: such a row alone makes no sense in a recipe
             variables.setdefault(match.group(1), []).append(match.group(2))
         elif row.startswith("\t"):
             scripts = [resolve(here, name) for name in _SCRIPT.findall(row)]
             scripts = [script for script in scripts if context.has(script)]
+            if _READS_TARGET.search(row):  # a part of the file is kept as it is: somebody wrote it
+                kept.update(targets)
             for name in targets if scripts else ():
                 made = resolve(here, name)
                 if made not in scripts and context.has(made) and ours(made) and plain_path(made):
@@ -102,7 +109,7 @@ def _made(found: Found, text: str, context: Context) -> None:
         elif row.strip() and not row[0].isspace() and (match := _RULE.match(row)):
             targets, line = [name for name in _expanded(match.group(1), variables) if word(name)], number
     make = f"make -C {quote(here)}" if here else "make"
-    for name, number in list(done.items())[:MAX_GENERATED]:
+    for name, number in [item for item in done.items() if item[0] not in kept][:MAX_GENERATED]:
         found.constraint(f"do not edit {join(here, name)} (generated: {make} {name})", number)
 
 

@@ -142,5 +142,14 @@ def test_a_committed_file_that_make_writes_with_a_script_of_the_repository() -> 
     ]
 
 
+def test_a_file_of_which_a_part_is_kept_is_edited_by_hand() -> None:
+    half = "half.h: gen.py\n\t$(Q)sed '/below/,$$d' $@ > $@.tmp\n\t./gen.py >> $@.tmp\n\tmv $@.tmp $@\n"
+    whole = "whole.h: gen.py\n\t./gen.py > $@.tmp\n\tmv $@.tmp $@\nout.c:\n\t./gen.py -o $@\n"
+    assert constraints({"Makefile": half + whole, "gen.py": "", "half.h": "", "whole.h": "", "out.c": ""}) == [
+        ("do not edit whole.h (generated: make whole.h)", "Makefile:5"),
+        ("do not edit out.c (generated: make out.c)", "Makefile:8"),
+    ]
+
+
 def test_sample_environment_files_are_never_read() -> None:
     assert constraints({".env.example": "TOKEN=x\n", ".env.sample": "A=1\n"}) == []

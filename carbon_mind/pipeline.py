@@ -284,7 +284,8 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     skipped += [Skipped(path, found.degraded) for path, found in sorted(tags.items()) if found.degraded]
     entries = entry_files([entry.target for entry in facts.entry_points], tags.keys())
     ranked = rank(tags, kinds, resolve(tags, Context(paths, read)), entries)
-    evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar)
+    outlined = sum(language.part == "imports" and not tags[file.path].degraded for file, language in jobs)
+    evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar, outlined)
     return digest_build.build(evidence), parsed
 
 

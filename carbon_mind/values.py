@@ -74,7 +74,7 @@ class Tags:
     references: tuple[tuple[str, int], ...] = ()  # (name, number of uses), by name
     imports: tuple[
         str, ...
-    ] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/imports`
+    ] = ()  # one module or name each, without quotes, by text; the forms are told in `repo/extract_imports`
     packages: tuple[str, ...] = ()  # packages or namespaces that the file declares to be part of, by name
     bases: tuple[tuple[str, int], ...] = ()  # (name of a base class, number of classes derived from it), by name
     markers: tuple[Marker, ...] = ()  # by (line, tag)
@@ -89,7 +89,7 @@ class RankedFile:
     score: float
     used_by: int  # other non-test files that import this one, or see it and use a name that only it defines
     top_symbols: tuple[tuple[Definition, int], ...] = ()  # (definition, uses in other files), most used first
-    depends_on: tuple[RepoPath, ...] = ()  # files that its imports name, as far as they resolve; by path
+    depends_on: tuple[RepoPath, ...] = ()  # files that its imports name, or whose names it surely uses; by path
     entry: bool = False  # an entry point leads here
     imported_by: int = 0  # other non-test files with an import that resolves to exactly this file
 
@@ -175,6 +175,7 @@ class Coverage:
     parsed: int
     skipped: tuple[tuple[str, int], ...] = ()  # (reason, number of files), by reason
     without_grammar: tuple[tuple[str, int], ...] = ()  # (suffix, number of files), most first
+    outlined: int = 0  # of the parsed: tests and examples, of which only the imports were asked for
 
 
 @dataclass(frozen=True, slots=True)

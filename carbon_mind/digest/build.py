@@ -48,6 +48,7 @@ def build(evidence: Evidence) -> Digest:
             parsed=sum(1 for found in evidence.tags.values() if not found.degraded),
             skipped=tuple(sorted(Counter(item.reason for item in evidence.skipped).items())),
             without_grammar=_suffixes(evidence.without_grammar),
+            outlined=evidence.outlined,
         ),
     )
 

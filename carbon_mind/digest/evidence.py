@@ -19,6 +19,7 @@ class Evidence:
     facts: ProjectFacts = field(default_factory=ProjectFacts)
     kinds: Mapping[RepoPath, str] = field(default_factory=dict)
     without_grammar: Mapping[str, int] = field(default_factory=dict)  # suffix: number of files
+    outlined: int = 0  # files of which only the imports were asked for
 
     def kind(self, path: RepoPath) -> str:
         """What the file is."""

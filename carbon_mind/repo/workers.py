@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["extract_files"]
 
 POOL_FROM = 1_500_000  # bytes to parse from which starting processes (0.13 s) pays
+FORK_FROM = 200_000  # ... and where they are forks of this one (0.01 s)
 MAX_WORKERS = 8
 
 Job = tuple["SourceFile", Language]
@@ -58,7 +59,7 @@ def extract_files(
 
 def _all_tags(root: Path, files: Sequence[Job], workers: int, meanwhile: Callable[[], None]) -> Iterator[Tags]:
     total = sum(min(file.size, MAX_BYTES) for file, _ in files)
-    if workers < 2 or total < POOL_FROM:
+    if workers < 2 or total < (FORK_FROM if _alone() else POOL_FROM):
         meanwhile()
         for job in files:
             yield _extract_file(root, job)
@@ -83,7 +84,7 @@ def _extract_all(root: Path, jobs: Sequence[Job]) -> list[Tags]:
 
 def _chunks(files: Sequence[Job], total: int, workers: int) -> list[Sequence[Job]]:
     """Runs of neighbours of about the same size: few enough to cost nothing, enough that nobody waits for the last one."""
-    target = max(total // (workers * 6), 1 << 16)
+    target = max(total // (workers * 6), 1 << 15)
     chunks: list[Sequence[Job]] = []
     first, size = 0, 0
     for index, (file, _) in enumerate(files):

@@ -658,25 +658,22 @@ def targets(
 
     every = [item.name for item in subjects]
     named = [name for name in every if name in NAMED]
-    aider = [results.median(name, "cold", "aider", "cpu_s") for name in named]
-    command = [results.median(name, "cold", AIDER_COMMAND, "cpu_s") for name in named]
     codemap = [wall(name, "cold", "codemap-agents") for name in every]
     unchanged = [wall(name, "unchanged") for name in every]
+
+    def share(whose: str, tool: str) -> Target:
+        theirs = [results.median(name, "cold", tool, "cpu_s") for name in named]
+        return each(
+            f"cold: at most 1/8 of the CPU seconds of {whose} on redis and vue-core",
+            [
+                (name, results.median(name, "cold", CARBON, "cpu_s"), None if cpu_s is None else cpu_s * COLD_SHARE)
+                for name, cpu_s in zip(named, theirs, strict=True)
+            ],
+        )
+
     found = [
-        each(
-            "cold: at most 1/8 of the CPU seconds of aider's map alone on redis and vue-core",
-            [
-                (name, results.median(name, "cold", CARBON, "cpu_s"), None if a is None else a * COLD_SHARE)
-                for name, a in zip(named, aider, strict=True)
-            ],
-        ),
-        each(
-            "cold: at most 1/8 of the CPU seconds of `aider --show-repo-map`, as a user runs it, on redis and vue-core",
-            [
-                (name, results.median(name, "cold", CARBON, "cpu_s"), None if a is None else a * COLD_SHARE)
-                for name, a in zip(named, command, strict=True)
-            ],
-        ),
+        share("aider's map alone", "aider"),
+        share("`aider --show-repo-map`, as a user runs it,", AIDER_COMMAND),
         each(
             f"cold: at most codemap-agents' wall time and {COLD_WALL_SLACK} s",
             [

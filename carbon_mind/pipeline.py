@@ -389,10 +389,7 @@ def _tags(
         progress = report.progress("parsing") if todo else None
         for file, found in extract_files(seen.root, todo, progress=progress, meanwhile=meanwhile):
             tags[file.path] = found
-            if found.degraded not in (
-                "unreadable",
-                "no grammar",
-            ):  # the next time it may be readable, the grammar there
+            if found.degraded not in ("unreadable", "no grammar"):  # both may be otherwise the next time
                 fresh[file.path] = found
         doubtful = set(moved(seen, fresh))  # tags of a text that may not be the one that the key names
         cache.put({keys[path]: found for path, found in fresh.items() if path not in doubtful})

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from carbon_mind import pipeline
+from carbon_mind.digest.folder import Changes
 from carbon_mind.errors import CarbonError
 from carbon_mind.pipeline import Mind
 from carbon_mind.safety.files import atomic_write, read_regular
@@ -31,7 +32,7 @@ _OPEN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 def describe(mind: Mind) -> str:
     """What came of a build, in one line; the last words tell whether a session's prefix is another now."""
     changed = mind.changes
-    if not mind.built or changed is None or changed == type(changed)():
+    if not mind.built or changed is None or changed == Changes():
         what = f"{mind.files:,} files"
     else:
         parts = [f"{changed.files:,} file{'' if changed.files == 1 else 's'}"] if changed.files else []

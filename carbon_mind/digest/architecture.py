@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from carbon_mind.digest.counts import most
 from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.safe import safe
 from carbon_mind.values import Module, RepoPath, Tags
@@ -34,7 +35,7 @@ def modules(evidence: Evidence) -> tuple[Module, ...]:
     needs = {file.path: file.depends_on for file in evidence.ranked}
     tests = _tests(evidence, component, members, needs)
     result = []
-    for name in _most(Counter({name: len(paths) for name, paths in members.items()}), MAX_MODULES):
+    for name in most(Counter({name: len(paths) for name, paths in members.items()}), MAX_MODULES):
         leans = Counter(
             component.of(needed)
             for path in members[name]
@@ -45,9 +46,9 @@ def modules(evidence: Evidence) -> tuple[Module, ...]:
             Module(
                 safe(name, 80),
                 len(members[name]),
-                _most(Counter(evidence.tags[path].language for path in members[name]), 2),
-                tuple(safe(place, 80) for place in _most(leans, MAX_DEPENDENCIES)),
-                tuple(safe(place, 80) for place in _most(tests.get(name, Counter()), MAX_TESTS)),
+                most(Counter(evidence.tags[path].language for path in members[name]), 2),
+                tuple(safe(place, 80) for place in most(leans, MAX_DEPENDENCIES)),
+                tuple(safe(place, 80) for place in most(tests.get(name, Counter()), MAX_TESTS)),
             )
         )
     return tuple(result)
@@ -91,9 +92,7 @@ def _tests(
         folder = path.rpartition("/")[0]
         home = component.of(path)
         if not component.has(home) or home == TOP_LEVEL:
-            leaned = _most(
-                Counter(component.of(needed) for needed in needs.get(path, ()) if component.holds(needed)), 1
-            )
+            leaned = most(Counter(component.of(needed) for needed in needs.get(path, ()) if component.holds(needed)), 1)
             if not leaned:
                 continue
             home = leaned[0]
@@ -167,11 +166,7 @@ def _common(places: Counter[str]) -> str:
         for place, count in places.items():
             if place.startswith(prefix) and (rest := place[len(prefix) :]):
                 below[rest.partition("/")[0]] += count
-        following = _most(below, 1)
+        following = most(below, 1)
         if not following or (parts and below[following[0]] * 5 < places.total() * 3):
             return prefix if all(place.endswith("/") for place in places) else "/".join(parts)
         parts.append(following[0])
-
-
-def _most(counts: Counter[str], limit: int) -> tuple[str, ...]:
-    return tuple(name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:limit])

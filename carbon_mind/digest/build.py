@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from carbon_mind.digest.architecture import modules
 from carbon_mind.digest.bugs import known_bugs
+from carbon_mind.digest.counts import by_count
 from carbon_mind.digest.critical import critical_files
 from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.patterns import patterns
@@ -28,9 +29,9 @@ def build(evidence: Evidence) -> Digest:
     return Digest(
         name=safe(facts.name, 60),
         commands=tuple(
-            Command(command.kind, safe(command.command), safe(command.source, 160))
+            Command(command.kind, shown, safe(command.source, 160))
             for command in facts.commands
-            if len(safe(command.command)) <= MAX_COMMAND
+            if len(shown := safe(command.command)) <= MAX_COMMAND
         ),
         constraints=tuple(
             Constraint(safe(c.text, 160), safe(c.source, 160)) for c in facts.constraints[:MAX_CONSTRAINTS]
@@ -58,4 +59,4 @@ def _suffixes(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     cleaned: Counter[str] = Counter()
     for suffix, count in counts.items():
         cleaned[safe(suffix, 20)] += count
-    return tuple(sorted(cleaned.items(), key=lambda item: (-item[1], item[0]))[:MAX_SUFFIXES])
+    return tuple(by_count(cleaned)[:MAX_SUFFIXES])

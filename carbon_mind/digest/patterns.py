@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from carbon_mind.digest.architecture import naming
+from carbon_mind.digest.counts import by_count
 from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.safe import safe
 
@@ -29,7 +30,7 @@ def _bases(evidence: Evidence) -> Iterator[str]:
     counts: Counter[str] = Counter()
     for _, tags in evidence.parsed("source"):
         counts.update(dict(tags.bases))
-    common = [(name, count) for name, count in _by_count(counts) if count >= 3][:MAX_BASES]
+    common = [(name, count) for name, count in by_count(counts) if count >= 3][:MAX_BASES]
     if common:
         yield "classes derive most from: " + ", ".join(f"{safe(name, 60)} ({count})" for name, count in common)
 
@@ -46,7 +47,7 @@ def _errors(evidence: Evidence) -> Iterator[str]:
         uses = Counter(dict.fromkeys(names, 0))
         for _, tags in evidence.parsed("source"):
             uses.update({name: count for name, count in tags.references if name in names})
-        shown = [safe(name, 60) for name, _ in _by_count(uses)]
+        shown = [safe(name, 60) for name, _ in by_count(uses)]
         more = f" and {len(shown) - MAX_ERRORS} more" if len(shown) > MAX_ERRORS else ""
         yield "error classes: " + ", ".join(shown[:MAX_ERRORS]) + more
 
@@ -55,11 +56,7 @@ def _tests(evidence: Evidence) -> Iterator[str]:
     tests = [path for path, _ in evidence.parsed("test") if naming(path)]
     if tests:
         total = len(tests)
-        named, count = _by_count(Counter(map(naming, tests)))[0]
-        place, there = _by_count(Counter(path.rpartition("/")[0] for path in tests))[0]
+        named, count = by_count(Counter(map(naming, tests)))[0]
+        place, there = by_count(Counter(path.rpartition("/")[0] for path in tests))[0]
         how = f"named {safe(named, 40)}" if count == total else f"{count} named {safe(named, 40)}"
         yield f"tests: {total} file{'s' * (total != 1)}, {how}, most in {safe(place, 80) or '.'}/ ({there})"
-
-
-def _by_count(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -116,17 +116,11 @@ def _outline(tags: Tags) -> Tags:
 
 def _without_credentials(tags: Tags) -> Tags:
     """Tags are written to a cache, so what they quote is redacted here and not only in the digest."""
+    names = _named([item.name for item in tags.definitions])
+    signatures = [cut(line, MAX_SIGNATURE) for line in _redacted([item.signature for item in tags.definitions])]
     definitions = tuple(
-        item if (item.name, item.signature) == shown else replace(item, name=shown[0], signature=shown[1])
-        for item, shown in zip(
-            tags.definitions,
-            zip(
-                _named([item.name for item in tags.definitions]),
-                (cut(line, MAX_SIGNATURE) for line in _redacted([item.signature for item in tags.definitions])),
-                strict=True,
-            ),
-            strict=True,
-        )
+        item if (item.name, item.signature) == (name, signature) else replace(item, name=name, signature=signature)
+        for item, name, signature in zip(tags.definitions, names, signatures, strict=True)
     )
     marks = zip(tags.markers, _redacted([item.text for item in tags.markers]), strict=True)
     return replace(

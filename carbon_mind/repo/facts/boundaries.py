@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from carbon_mind.repo.facts import vendored
+from carbon_mind.repo.facts import untouched, vendored
 from carbon_mind.repo.facts.context import Context, Wants, join, ours, resolve
 from carbon_mind.repo.facts.found import Found
 from carbon_mind.repo.facts.text import listing, numbered, plain_path, quote, word, words
@@ -67,7 +67,7 @@ def _attributes(found: Found, text: str, context: Context) -> None:
         }
     for kind, patterns in kinds.items():
         if patterns:
-            found.constraint(f"do not edit ({kind}): {listing(list(patterns), _ROOM)}", min(patterns.values()))
+            found.constraint(untouched.all_of(kind, list(patterns), _ROOM), min(patterns.values()))
 
 
 def _owners(found: Found, text: str) -> None:
@@ -110,7 +110,7 @@ def _made(found: Found, text: str, context: Context) -> None:
             targets, line = [name for name in _expanded(match.group(1), variables) if word(name)], number
     make = f"make -C {quote(here)}" if here else "make"
     for name, number in [item for item in done.items() if item[0] not in kept][:MAX_GENERATED]:
-        found.constraint(f"do not edit {join(here, name)} (generated: {make} {name})", number)
+        found.constraint(untouched.made(join(here, name), f"{make} {name}"), number)
 
 
 def _expanded(targets: str, variables: dict[str, list[str]]) -> list[str]:

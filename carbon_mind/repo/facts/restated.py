@@ -12,13 +12,13 @@ from dataclasses import replace
 from carbon_mind.repo.facts.prose import code_lines, sentences
 from carbon_mind.repo.facts.rules import RULE, normal, own_text
 from carbon_mind.repo.facts.text import version
+from carbon_mind.repo.facts.untouched import paths_of
 from carbon_mind.values import Constraint, ProjectFacts
 
 _COMMENT = re.compile(r"\s+#\s.*\Z")
 _PROMPT = re.compile(r"\A[$%]\s+")
 # `go test` and `make check` are English too; as mere text they prove nothing.
 _ENGLISH = re.compile(r"(?:make|go|just|task|cd)\b")
-_EDIT = re.compile(r"do not edit (?P<path>\S+)(?: \(\w+\))?\Z")
 _FORBIDS = re.compile(
     r"\b(?:not|never|don't|mustn't)\b.*\b(?:edit|modify|change|touch|alter|update|format)", re.IGNORECASE
 )
@@ -60,11 +60,13 @@ class _Said:
         text = constraint.text
         if text.startswith(RULE):
             return normal(text[len(RULE) :].strip('"')) in self._rules
-        if match := _EDIT.match(text):
-            path = re.escape(match["path"].rstrip("/"))
-            pattern = re.compile(rf"(?<![\w./*-]){path}/?(?![\w/*-]|\.\w)")
-            return any(pattern.search(sentence) and _FORBIDS.search(sentence) for sentence in self._sentences)
+        if paths := paths_of(text):
+            return all(map(self._forbidden, paths))
         return self._version(text)
+
+    def _forbidden(self, path: str) -> bool:
+        pattern = re.compile(rf"(?<![\w./*-]){re.escape(path.rstrip('/'))}/?(?![\w/*-]|\.\w)")
+        return any(pattern.search(sentence) and _FORBIDS.search(sentence) for sentence in self._sentences)
 
     def _version(self, text: str) -> bool:
         name, _, spec = text.partition(" ")

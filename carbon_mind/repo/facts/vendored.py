@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from carbon_mind.repo.facts import untouched
 from carbon_mind.repo.facts.context import Context, Wants
 from carbon_mind.repo.facts.found import Found
 from carbon_mind.repo.facts.text import listing, numbered, plain_path, word, words
@@ -27,8 +28,10 @@ def facts(path: RepoPath, text: str, context: Context) -> ProjectFacts:
     """One line for all directories, with the file that shows the first one as the source; one for all submodules."""
     found = Found("")
     shown = directories(context)
-    if names := listing([f"{name}/" for name in shown], _ROOM):
-        found.constraint(f"do not edit (vendored): {names}", 0, next(iter(shown.values())))
+    if shown:
+        found.constraint(
+            untouched.all_of("vendored", [f"{name}/" for name in shown], _ROOM), 0, next(iter(shown.values()))
+        )
     modules: dict[str, int] = {}
     for number, row in numbered(context.text(_MODULES) or ""):
         if (match := _MODULE.match(row)) and word(match.group(1)):

@@ -59,6 +59,8 @@ def test_what_only_looks_like_the_command_keeps_it(command: str, text: str) -> N
         ("Python 3.12", "Uses Python 3.12."),
         ("do not edit gen/ (generated)", "Never edit files in `gen/`."),
         ("do not edit a.pb.go (generated)", "You must not change a.pb.go."),
+        ("do not edit (vendored): deps/, lib/x/", "Never edit `deps/`.\n\nDo not change lib/x."),
+        ("do not edit src/a.h (generated: make -C src a.h)", "Never touch src/a.h."),
         ('rule: "Never edit a.c."', "**Never** edit `a.c`"),
     ],
 )
@@ -75,6 +77,8 @@ def test_a_constraint_that_stands_there_is_dropped(constraint: str, text: str) -
         ("Python >=3.10", "Python >=3.10,<4"),
         ("Python 3.12", "Python 3.12+"),
         ("do not edit gen/ (generated)", "Edit gen/ freely."),
+        ("do not edit (vendored): deps/, lib/x/", "Never edit `deps/`."),
+        ("do not edit (vendored): deps/ and 1 more", "Never edit `deps/`."),
         ("do not edit gen/ (generated)", "Never edit `src/gen/`, or `gen/a.c`."),
         ("do not edit gen/ (generated)", "Do not run `gen/`."),
         ('rule: "Do not run tests"', "Do not run tests in parallel."),
@@ -109,3 +113,22 @@ def test_damaged_markers_drop_nothing() -> None:
 
 def test_a_nested_agents_md_restates_nothing() -> None:
     assert commands({**FILES, "pkg/AGENTS.md": "`make test`\n"}) == commands(FILES)
+
+
+def test_every_wording_of_ours_is_found_again() -> None:
+    files = {
+        "third_party/one/LICENSE": "",
+        ".gitattributes": "gen/*.go linguist-generated\n",
+        "gen/a.go": "",
+        "Makefile": "a.h: gen.py\n\t./gen.py > $@\n",
+        "gen.py": "",
+        "a.h": "",
+    }
+    made = [text for text, _ in constraints(files) if text.startswith("do not edit")]
+    assert made == [
+        "do not edit (vendored): third_party/",
+        "do not edit (generated): gen/*.go",
+        "do not edit a.h (generated: make a.h)",
+    ]
+    said = {**files, "AGENTS.md": "Never edit `third_party/`, `gen/*.go` or `a.h`.\n"}
+    assert not [text for text, _ in constraints(said) if text.startswith("do not edit")]

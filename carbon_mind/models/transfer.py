@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Sequence
@@ -24,14 +23,14 @@ import msgspec
 
 from carbon_mind.errors import DownloadFailed, StorageProblem
 from carbon_mind.models.hashing import file_sha256
-from carbon_mind.safety.files import atomic_write
+from carbon_mind.safety.files import atomic_write, require_space
 
 if TYPE_CHECKING:
     import ssl
 
     import httpx
 
-__all__ = ["Progress", "fetch", "make_room", "remove", "shown"]
+__all__ = ["Progress", "fetch", "remove", "shown"]
 
 Progress = Callable[[str, int, int], None]
 """`progress(label, done, total)` in bytes; `total` is 0 while it is not known."""
@@ -130,20 +129,6 @@ def remove(*paths: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def make_room(folder: Path, needed: int) -> None:
-    """Raise StorageProblem unless `needed` more bytes fit on the disk of `folder`."""
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise StorageProblem(
-            f"Not enough space in {folder}: {_megabytes(needed)} are needed, {_megabytes(free)} are free.",
-            hint="Free some space on this disk, or choose another folder for models.",
-        )
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:,.0f} MB"
-
-
 def shown(url: str) -> str:
     """The address as it may appear in a message: without user, password, query and fragment."""
     split = urllib.parse.urlsplit(url)
@@ -220,7 +205,7 @@ def _copy(job: _Job) -> None:
     remove(job.note)
     with source.open("rb") as reader:
         total = os.fstat(reader.fileno()).st_size
-        make_room(job.part.parent, total)
+        require_space(job.part.parent, total)
         done = 0
         with _writing(job.part, at=0) as file:
             while block := reader.read(_BLOCK):
@@ -318,7 +303,7 @@ def _attempt(client: httpx.Client, job: _Job) -> bool:
                 hint="The file at the source was replaced: try another source.",
             )
         limit = total or job.size
-        make_room(job.part.parent, limit - start)
+        require_space(job.part.parent, limit - start)
         with _writing(job.part, at=start) as file:
             if start == 0:  # after the old bytes are gone: a kill in between must not join old and new
                 fresh = _Origin(job.sha256, _validator(response), total)

@@ -13,6 +13,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Sequence
@@ -21,7 +22,18 @@ from pathlib import Path
 from carbon_mind.errors import StorageProblem
 from carbon_mind.values import RepoPath
 
-__all__ = ["NotRegular", "OutsideRoot", "TooLarge", "atomic_write", "private_dir", "read_regular", "remove_orphans"]
+__all__ = [
+    "NOT_A_FILE",
+    "NotRegular",
+    "OutsideRoot",
+    "TooLarge",
+    "atomic_write",
+    "is_unfinished",
+    "private_dir",
+    "read_regular",
+    "remove_orphans",
+    "require_space",
+]
 
 ORPHAN_AGE_S = 3600.0
 
@@ -35,7 +47,7 @@ _CREATE |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os
 _CHAINED = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW") and hasattr(os, "O_DIRECTORY")
 
 # What the kernels say for "a link stands there" (Linux and macOS, FreeBSD), "a directory is none", "a socket".
-_NOT_A_FILE = frozenset({errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP), errno.ENOTDIR, errno.ENXIO})
+NOT_A_FILE = frozenset({errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP), errno.ENOTDIR, errno.ENXIO})
 
 _TEMP_NAME = re.compile(r".*\.tmp-[0-9a-f]{16}", re.DOTALL)
 
@@ -87,7 +99,7 @@ def _open_chain(root: Path, parts: list[str], path: str) -> int:
             directory, name = opened, following
         return os.open(name, _READ, dir_fd=directory)
     except OSError as error:
-        if error.errno in _NOT_A_FILE:
+        if error.errno in NOT_A_FILE:
             raise NotRegular(error.errno, "not a regular file", path) from error
         raise OSError(error.errno, error.strerror, path) from error  # the subclass follows from the errno
     finally:
@@ -245,20 +257,40 @@ def _is_junction(path: Path) -> bool:
     return bool(getattr(path.lstat(), "st_file_attributes", 0) & getattr(stat, "FILE_ATTRIBUTE_REPARSE_POINT", 0))
 
 
-def remove_orphans(folder: Path) -> None:
-    """Remove what a killed `atomic_write` left in `folder`: our temporary names only, ours, older than an hour.
+def is_unfinished(name: str) -> bool:
+    """Whether a file of this name is one that `atomic_write` has not renamed yet."""
+    return _TEMP_NAME.fullmatch(name) is not None
 
-    Never raises for a file or a folder that cannot be read or removed: this is housekeeping.
+
+def remove_orphans(folder: Path, *, age_s: float = ORPHAN_AGE_S) -> None:
+    """Remove what a killed `atomic_write` left in `folder`: our temporary names only, ours, older than `age_s`.
+
+    0 is for who holds a lock without which nobody writes there. Never raises for a file or a folder that cannot be read or
+    removed: this is housekeeping.
     """
-    oldest = time.time() - ORPHAN_AGE_S
+    oldest = time.time() - age_s
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _TEMP_NAME.fullmatch(entry.name):
+            if is_unfinished(entry.name):
                 with contextlib.suppress(OSError):
                     status = entry.stat(follow_symlinks=False)
                     ours = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
-                    if stat.S_ISREG(status.st_mode) and ours and status.st_mtime < oldest:
+                    if stat.S_ISREG(status.st_mode) and ours and status.st_mtime <= oldest:
                         Path(entry.path).unlink()
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Raise StorageProblem unless `needed` more bytes fit on the disk of `folder`."""
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise StorageProblem(
+            f"Not enough space in {folder}: {_megabytes(needed)} are needed, {_megabytes(free)} are free.",
+            hint="Free some space on this disk, or choose another folder (cache_dir in the settings).",
+        )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
 
 
 _HINTS = {

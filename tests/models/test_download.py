@@ -18,8 +18,8 @@ import pytest
 
 from carbon_mind.errors import DownloadFailed, StorageProblem
 from carbon_mind.models import Entry, Part, Source, pull, pulled
-from carbon_mind.models.lock import locked
 from carbon_mind.models.wheels import locate
+from carbon_mind.safety.lock import locked
 
 from .server import Answer, Site
 from .wheel import make_wheel
@@ -386,7 +386,7 @@ def test_second_pull_waits_for_the_first(site: Site, work: Path, monkeypatch: py
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_lock_of_a_killed_process_holds_nobody(work: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from carbon_mind.models.lock import locked\n"
+        "import sys, time; from pathlib import Path; from carbon_mind.safety.lock import locked\n"
         "with locked(Path(sys.argv[1]), lambda: None): print('held', flush=True); time.sleep(60)\n"
     )
     lock = work / "lock"

@@ -1,9 +1,10 @@
-"""One pull at a time per model file, held by the operating system so that a killed process never leaves it locked."""
+"""One process at a time, held by the operating system so that a killed process never leaves anything locked."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["locked"]
 
-_POLL_S = 0.2
+_POLL_S = 0.05
 _OPEN = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 # File systems without locks (some network mounts): go on unprotected, every result is verified by checksum anyway.
@@ -49,13 +50,19 @@ else:
 
 
 @contextlib.contextmanager
-def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file `path` (0600); `on_wait` is called once when another process holds it. Raises OSError."""
+def locked(path: Path, on_wait: Callable[[], None] | None = None, *, timeout_s: float = math.inf) -> Iterator[None]:
+    """Hold the lock file `path` (0600); `on_wait` is called once when another process holds it.
+
+    Raises TimeoutError after `timeout_s`, and any other OSError.
+    """
     waited = False
+    last = time.monotonic() + timeout_s
     while (fd := _acquire(path)) is None:
-        if not waited:
+        if not waited and on_wait is not None:
             on_wait()
             waited = True
+        if time.monotonic() > last:
+            raise TimeoutError(errno.ETIMEDOUT, f"another process has held it for {timeout_s:.0f} s", os.fspath(path))
         time.sleep(_POLL_S)
     try:
         yield

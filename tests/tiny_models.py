@@ -6,6 +6,7 @@ second. What they say is noise; whether a restored state says the same noise is 
     dense      llama: every position kept
     recurrent  mamba: one state, nothing can be dropped
     hybrid     lfm2: short convolutions and one attention layer
+    sliding    gemma3: five of six layers see a window of 128 tokens
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-_EMBED, _CONTEXT, _HEADS, _KV_HEADS, _FF = 64, 16384, 4, 2, 128
+# A head of 32, the block size of q8_0 and q4_0: a quantised cache needs it to divide.
+_EMBED, _CONTEXT, _HEADS, _KV_HEADS, _FF = 64, 16384, 2, 1, 128
 _HEAD = _EMBED // _HEADS
 
 
@@ -164,4 +166,47 @@ def hybrid(path: Path, *, seed: int = 3) -> Path:
     return path
 
 
-KINDS = {"dense": dense, "recurrent": recurrent, "hybrid": hybrid}
+def sliding(path: Path, *, seed: int = 4) -> Path:
+    """A gemma3 with six layers, of which llama.cpp lets the last see everything."""
+    model = _Model(path, "gemma3", seed)
+    add: Any = model.writer
+    add.add_block_count(6)
+    add.add_feed_forward_length(_FF)
+    add.add_head_count(_HEADS)
+    add.add_head_count_kv(_KV_HEADS)
+    add.add_key_length(_HEAD)
+    add.add_value_length(_HEAD)
+    add.add_rope_freq_base(1e6)
+    add.add_sliding_window(128)
+    model.noise("token_embd.weight", model.size, _EMBED)
+    model.ones("output_norm.weight", _EMBED)
+    for i in range(6):
+        block = f"blk.{i}."
+        model.ones(block + "attn_norm.weight", _EMBED)
+        model.attention(block, norms=True)
+        model.ones(block + "post_attention_norm.weight", _EMBED)
+        model.feed_forward(block)
+        model.ones(block + "post_ffw_norm.weight", _EMBED)
+    model.write()
+    return path
+
+
+def adapter(path: Path, *, seed: int = 5, rank: int = 2) -> Path:
+    """A LoRA adapter for the dense model: the queries of both layers."""
+    random = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(str(path), "llama")
+    writer.add_type("adapter")
+    writer.add_string("adapter.type", "lora")
+    writer.add_float32("adapter.lora.alpha", float(rank))
+    for i in range(2):
+        for part, shape in (("a", (rank, _EMBED)), ("b", (_EMBED, rank))):
+            values = random.standard_normal(shape).astype(np.float32)
+            writer.add_tensor(f"blk.{i}.attn_q.weight.lora_{part}", values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+KINDS = {"dense": dense, "recurrent": recurrent, "hybrid": hybrid, "sliding": sliding}

@@ -1,7 +1,7 @@
 """The narrow door to llama.cpp. Everything above speaks of tokens, state bytes and counts; nothing above knows an API.
 
-An engine holds one sequence. `held` are the tokens whose state it has; `prefill` appends; `save` and `load` move the whole state
-out and in. Every token that goes through the network is counted in `evaluated`, which is what proves a restore.
+An engine holds one sequence. `held` are the tokens whose state it has; `prefill` appends; `save` and `load` move the state out and
+in, as a whole or layer by layer. Every token that goes through the network is counted in `evaluated`, which is what proves a restore.
 """
 
 from __future__ import annotations
@@ -20,6 +20,15 @@ KvType = Literal["f16", "q8_0", "q4_0", "f32"]
 FlashAttention = Literal["auto", "on", "off"]
 
 
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter on top of the model; the order in which several are given counts."""
+
+    path: Path
+    sha256: str
+    scale: float = 1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
     """How to open a model. Zero means: let the engine decide from the model and the machine."""
@@ -32,6 +41,9 @@ class EngineOptions:
     type_v: KvType = "f16"
     flash_attention: FlashAttention = "auto"
     gpu_layers: int = -1  # -1: all that fit, on a build with a GPU backend
+    rope_freq_base: float = 0.0
+    rope_freq_scale: float = 0.0
+    lora: tuple[Adapter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +61,17 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The state after exactly `tokens`. `data` is opaque; the positions are what the engine must report after a load."""
+    """The state after exactly `tokens`, of which `data` (opaque) has the positions from `start` on.
+
+    After a load the engine must report `pos_max`, and no later `pos_min`: a sliding window may have kept more when it was loaded in
+    layers, which its mask hides.
+    """
 
     tokens: tuple[int, ...]
     data: bytes | bytearray | memoryview = field(repr=False)
     pos_min: int
     pos_max: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +112,17 @@ class Engine(Protocol):
     def truncate(self, length: int) -> bool:
         """Keep the first `length` tokens only; False (and nothing changed) where the architecture cannot."""
 
-    def save(self) -> State:
-        """The state after `held`."""
+    def piece(self, token: int) -> bytes:
+        """The bytes of one token, special ones spelled out; those of a character may be spread over several tokens."""
+
+    def save(self, start: int = 0) -> State:
+        """The state after `held`, with the positions from `start` on."""
 
     def load(self, state: State) -> None:
-        """Replace the sequence by `state`, which must have been verified. On failure the sequence is empty."""
+        """Replace the sequence by `state`, or append it where it starts behind what is held: its tokens must begin with those.
+
+        The state must have been verified. On failure the sequence is empty.
+        """
 
     def generate(self, max_tokens: int) -> Iterator[Piece]:
         """Greedy continuation of `held`, until an end-of-generation token or `max_tokens`. At least one token must

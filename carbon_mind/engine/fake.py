@@ -64,8 +64,10 @@ class FakeEngine:
         return tuple(tokens)
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        raw = b"".join(SPECIAL[token - 256].encode() if token > 255 else bytes((token,)) for token in tokens)
-        return raw.decode("utf-8", "replace")
+        return b"".join(map(self.piece, tokens)).decode("utf-8", "replace")
+
+    def piece(self, token: int) -> bytes:
+        return SPECIAL[token - 256].encode() if token > 255 else bytes((token,))
 
     def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
         if len(self._held) + len(tokens) > self._info.n_ctx:
@@ -91,20 +93,23 @@ class FakeEngine:
         self._fresh_logits = False
         return True
 
-    def save(self) -> State:
-        if not self._held:
-            raise EngineProblem("there is no state to save")
-        data = _MAGIC + b"".join(token.to_bytes(2, "little") for token in self._held)
-        return State(self.held, data, 0 if self._info.rollback else len(self._held) - 1, len(self._held) - 1)
+    def save(self, start: int = 0) -> State:
+        if not start < len(self._held):
+            raise EngineProblem(f"there is no state to save from position {start} on")
+        data = _MAGIC + b"".join(token.to_bytes(2, "little") for token in self._held[start:])
+        last = len(self._held) - 1
+        return State(self.held, data, 0 if self._info.rollback else last, last, start)
 
     def load(self, state: State) -> None:
-        self.reset()
-        data = bytes(state.data)
-        tokens = [int.from_bytes(data[i : i + 2], "little") for i in range(len(_MAGIC), len(data), 2)]
-        if not data.startswith(_MAGIC) or tokens != list(state.tokens):
-            raise EngineProblem("the state is not one of this engine")
-        self._held = tokens
+        held = self._held if state.start else []
+        fits = len(held) == state.start
+        self._held = []
         self._fresh_logits = False
+        data = bytes(state.data)
+        tokens = held + [int.from_bytes(data[i : i + 2], "little") for i in range(len(_MAGIC), len(data), 2)]
+        if not data.startswith(_MAGIC) or not fits or tokens != list(state.tokens):
+            raise EngineProblem("the state is not one of this engine, or not one that begins here")
+        self._held = tokens
 
     def _seed(self) -> bytes:
         if not self._fresh_logits:

@@ -1,7 +1,11 @@
 """llama.cpp in this process, through llama-cpp-python's low-level API.
 
 The high-level `Llama` class is avoided: its `save_state` pickles the logits buffer (550 MB for 13 MB of state) and its `load_state`
-depends on n_batch. Here a state is `llama_state_seq_get_data` of sequence 0 and nothing else.
+depends on n_batch. Here a state is what `llama_state_seq_get_data` gives for a sequence, and nothing else.
+
+Sequence 0 is the one that is evaluated. Sequence 1 is a door: a range of positions is copied there (`llama_memory_seq_cp`, which
+moves no data in a unified cache) to be saved apart, and a layer comes in there to be copied behind what sequence 0 has. So layers need
+no knowledge of llama.cpp's state format, and work on every architecture.
 """
 
 from __future__ import annotations
@@ -10,13 +14,16 @@ import codecs
 import ctypes
 import functools
 import hashlib
+import importlib.util
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from carbon_mind.engine.base import EngineInfo, EngineOptions, Piece, Progress, State
+from carbon_mind.engine.vocabulary import Vocabulary
 from carbon_mind.errors import EngineProblem, ModelDamaged, NoEngine, PrefixTooLong
 from carbon_mind.machine import usable_cores
 from carbon_mind.values import Identity
@@ -32,6 +39,8 @@ _FLASH = {"auto": -1, "off": 0, "on": 1}
 # Set by us, without influence on results.
 _HARMLESS = frozenset(("GGML_NO_BACKTRACE",))
 _LOG_LEVEL_ERROR = 4
+_VERSION = re.compile(r"""^__version__ = ["']([^"']+)["']""", re.MULTILINE)
+_MAIN, _LAYER = 0, 1  # sequences; see the module's docstring
 
 
 class _Log:
@@ -68,6 +77,19 @@ class _Runtime:
     libraries: Path
 
 
+def installed() -> tuple[str, Path]:
+    """Version and library folder of llama-cpp-python without importing it, which takes longer. Raises NoEngine."""
+    found = importlib.util.find_spec("llama_cpp")
+    if found is None or not found.origin:
+        raise NoEngine("no engine is installed: llama-cpp-python is missing", hint=INSTALL_HINT)
+    package = Path(found.origin)
+    version = _VERSION.search(package.read_text(encoding="utf-8", errors="replace"))
+    libraries = package.parent / "lib"
+    if not libraries.is_dir():
+        raise NoEngine(f"no engine is installed: llama-cpp-python lacks its libraries ({libraries})", hint=INSTALL_HINT)
+    return version[1] if version else "unknown", libraries
+
+
 @functools.cache
 def runtime() -> _Runtime:
     """llama-cpp-python, imported and initialised once a process. Raises NoEngine with what to install."""
@@ -99,6 +121,36 @@ def build_hash(libraries: Path) -> str:
     return digest.hexdigest()
 
 
+def environment() -> tuple[tuple[str, str], ...]:
+    """The variables that may change what llama.cpp computes, by name."""
+    return tuple(
+        sorted(
+            (name, value)
+            for name, value in os.environ.items()
+            if name.startswith(("LLAMA_", "GGML_")) and name not in _HARMLESS
+        )
+    )
+
+
+def _load(model: Path, params: Any) -> Any:
+    run = runtime()
+    loaded = run.api.llama_model_load_from_file(os.fsencode(model), params)
+    if not loaded:
+        raise ModelDamaged(
+            f"llama.cpp cannot load {model}: {run.log.reason()}",
+            hint="pull the model again (`carbon models pull NAME`) or give another file with --model",
+        )
+    return loaded
+
+
+def open_vocabulary(model: Path) -> Vocabulary:
+    """The model's vocabulary without its weights, kept for the life of the process. Raises NoEngine and ModelDamaged."""
+    api = runtime().api
+    params = api.llama_model_default_params()
+    params.vocab_only = True
+    return Vocabulary(api, _load(model, params))
+
+
 class LlamaEngine:
     """One model, one context, one sequence. See `Engine`."""
 
@@ -113,18 +165,14 @@ class LlamaEngine:
         model_params = api.llama_model_default_params()
         model_params.n_gpu_layers = options.gpu_layers
         model_params.use_extra_bufts = extra_buffers
-        self._model = api.llama_model_load_from_file(os.fsencode(options.model), model_params)
-        if not self._model:
-            raise ModelDamaged(
-                f"llama.cpp cannot load {options.model}: {self._run.log.reason()}",
-                hint="pull the model again (`carbon models pull NAME`) or give another file with --model",
-            )
-        self._vocab = api.llama_model_get_vocab(self._model)
+        self._model = _load(options.model, model_params)
+        self._words = Vocabulary(api, self._model)
         self._options = options
         self._extra_buffers = extra_buffers
         self._n_batch = options.n_batch
         self._params = self._context_params()
         self._context = self._open_context()
+        self._apply_adapters()
         self._memory = api.llama_get_memory(self._context)
         self._tokens = (api.llama_token * self._n_batch)()
         self._sampler = api.llama_sampler_init_greedy()
@@ -141,13 +189,15 @@ class LlamaEngine:
         trained = api.llama_model_n_ctx_train(self._model)
         params.n_ctx = options.n_ctx or min(trained, MAX_DEFAULT_CONTEXT)
         params.n_batch = params.n_ubatch = self._n_batch = min(options.n_batch, params.n_ctx)
-        params.n_seq_max = 1
-        params.kv_unified = True
+        params.n_seq_max = 2  # the sequence, and the door for layers
+        params.kv_unified = True  # both share the cells: the second costs no memory
         params.swa_full = False
         params.n_threads = params.n_threads_batch = options.threads or usable_cores()
         params.type_k = _GGML_TYPE[options.type_k]
         params.type_v = _GGML_TYPE[options.type_v]
         params.flash_attn_type = _FLASH[options.flash_attention]
+        params.rope_freq_base = options.rope_freq_base
+        params.rope_freq_scale = options.rope_freq_scale
         params.no_perf = True
         return params
 
@@ -169,27 +219,49 @@ class LlamaEngine:
             self._flash = "on" if "enabled" in told else "off" if "disabled" in told else "auto"
         return context
 
+    def _apply_adapters(self) -> None:
+        """The LoRA adapters of the options, in their order; they live as long as the model."""
+        api, adapters = self._run.api, self._options.lora
+        loaded = []
+        for adapter in adapters:
+            self._run.log.clear()
+            found = api.llama_adapter_lora_init(self._model, os.fsencode(adapter.path))
+            if not found:
+                reason = self._run.log.reason()
+                self._free()
+                raise ModelDamaged(
+                    f"llama.cpp cannot load the LoRA adapter {adapter.path}: {reason}",
+                    hint="it must be a GGUF adapter made for this very model",
+                )
+            loaded.append(found)
+        if loaded:
+            handles = (api.llama_adapter_lora_p_ctypes * len(loaded))(*loaded)
+            scales = (ctypes.c_float * len(loaded))(*(adapter.scale for adapter in adapters))
+            if api.llama_set_adapters_lora(self._context, handles, len(loaded), scales):
+                self._free()
+                raise EngineProblem("llama.cpp cannot apply the LoRA adapters to this context")
+
+    def _free(self) -> None:
+        self._run.api.llama_free(self._context)
+        self._run.api.llama_model_free(self._model)
+        self._context = self._model = None
+
     def _describe(self) -> EngineInfo:
         api = self._run.api
         buffer = ctypes.create_string_buffer(256)
         api.llama_model_desc(self._model, buffer, len(buffer))
         template = api.llama_model_chat_template(self._model, None)
         recurrent = api.llama_model_is_recurrent(self._model) or api.llama_model_is_hybrid(self._model)
-        size = api.llama_vocab_n_tokens(self._vocab)
-        texts = {self._text_of(token) for token in range(size) if api.llama_vocab_is_control(self._vocab, token)}
+        words = self._words
         return EngineInfo(
             description=buffer.value.decode("utf-8", "replace"),
             n_ctx=api.llama_n_ctx(self._context),
             chat_template=template.decode("utf-8", "replace") if template else None,
-            bos_token=self._text_of(api.llama_vocab_bos(self._vocab)),
-            eos_token=self._text_of(api.llama_vocab_eos(self._vocab)),
-            special_tokens=tuple(sorted(text for text in texts if text.strip())),
+            bos_token=words.text_of(api.llama_vocab_bos(words.handle)),
+            eos_token=words.text_of(api.llama_vocab_eos(words.handle)),
+            special_tokens=words.special_texts(),
             rollback=not recurrent and api.llama_model_n_swa(self._model) == 0,
         )
-
-    def _text_of(self, token: int) -> str:
-        raw = self._run.api.llama_vocab_get_text(self._vocab, token) if token >= 0 else b""
-        return (raw or b"").decode("utf-8", "replace")
 
     # --- Engine ---
 
@@ -218,48 +290,31 @@ class LlamaEngine:
             "offload_kqv": params.offload_kqv,
             "gpu_layers": self._options.gpu_layers,
             "extra_buffers": self._extra_buffers,
-            "lora": "none",
+            "lora": " ".join(f"{adapter.sha256}*{adapter.scale:g}" for adapter in self._options.lora) or "none",
+            "control_vectors": "none",  # not offered; a key without them would fit a program that does
+            "kv_overrides": "none",
             **{
                 name: getattr(params, name)
                 for name, _ in params._fields_
                 if name.startswith(("rope_", "yarn_")) or name == "attention_type"
             },
         }
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name.startswith(("LLAMA_", "GGML_")) and name not in _HARMLESS
-        }
         return Identity(
             engine=f"llama-cpp-python {self._run.version}",
             build=build_hash(self._run.libraries),
             model=model_sha256,
             context=tuple(sorted((name, str(value)) for name, value in context.items())),
-            environment=tuple(sorted(environment.items())),
+            environment=environment(),
         )
 
     def tokenize(self, text: str) -> tuple[int, ...]:
-        api = self._run.api
-        raw = text.encode("utf-8", "replace")
-        room = len(raw) + 2
-        while True:
-            buffer = (api.llama_token * room)()
-            count = api.llama_tokenize(self._vocab, raw, len(raw), buffer, room, False, True)
-            if count >= 0:
-                return tuple(buffer[:count])
-            room = -count
+        return self._words.tokenize(text)
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        return b"".join(self._piece(token, special=True) for token in tokens).decode("utf-8", "replace")
+        return self._words.detokenize(tokens)
 
-    def _piece(self, token: int, *, special: bool) -> bytes:
-        api = self._run.api
-        buffer = ctypes.create_string_buffer(64)
-        size = api.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
-        if size < 0:
-            buffer = ctypes.create_string_buffer(-size)
-            size = api.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
-        return buffer.raw[: max(size, 0)]
+    def piece(self, token: int) -> bytes:
+        return self._words.piece(token)
 
     def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
         room = self._info.n_ctx - len(self._held)
@@ -298,7 +353,7 @@ class LlamaEngine:
             return True
         if not self._info.rollback or length > len(self._held):
             return False
-        if not self._run.api.llama_memory_seq_rm(self._memory, 0, length, -1):
+        if not self._run.api.llama_memory_seq_rm(self._memory, _MAIN, length, -1):
             return False
         del self._held[length:]
         self._fresh_logits = False
@@ -306,34 +361,59 @@ class LlamaEngine:
 
     def _positions(self) -> tuple[int, int]:
         api = self._run.api
-        return api.llama_memory_seq_pos_min(self._memory, 0), api.llama_memory_seq_pos_max(self._memory, 0)
+        return api.llama_memory_seq_pos_min(self._memory, _MAIN), api.llama_memory_seq_pos_max(self._memory, _MAIN)
 
-    def save(self) -> State:
+    def save(self, start: int = 0) -> State:
         api = self._run.api
-        size = api.llama_state_seq_get_size(self._context, 0)
-        data = bytearray(size)
-        written = api.llama_state_seq_get_data(self._context, (ctypes.c_uint8 * size).from_buffer(data), size, 0)
-        if written != size or not self._held:
+        if not start < len(self._held):
+            raise EngineProblem(f"there is no state to save from position {start} on")
+        sequence = _LAYER if start else _MAIN
+        if start:
+            api.llama_memory_seq_cp(self._memory, _MAIN, _LAYER, start, -1)
+        try:
+            size = api.llama_state_seq_get_size(self._context, sequence)
+            data = bytearray(size)
+            written = api.llama_state_seq_get_data(
+                self._context, (ctypes.c_uint8 * size).from_buffer(data), size, sequence
+            )
+        finally:
+            if start:
+                api.llama_memory_seq_rm(self._memory, _LAYER, -1, -1)
+        if written != size:
             raise EngineProblem(f"llama.cpp wrote {written} of {size} bytes of state", hint="run `carbon doctor`")
-        return State(self.held, data, *self._positions())
+        first, last = self._positions()
+        if window := api.llama_model_n_swa(self._model):
+            # What no later token sees may still be here, and is not part of a saved state.
+            first = max(first, last + 1 - window)
+        return State(self.held, data, first, last, start)
 
     def load(self, state: State) -> None:
+        if state.start and self.held != state.tokens[: state.start]:
+            self.reset()
+            raise EngineProblem(f"a layer from position {state.start} on does not continue what is held")
         api = self._run.api
-        self.reset()
+        if not state.start:
+            self.reset()
         self._run.log.clear()
         size = len(state.data)
         if isinstance(state.data, bytes):
             source: Any = ctypes.cast(ctypes.c_char_p(state.data), ctypes.POINTER(ctypes.c_uint8))
         else:
             source = (ctypes.c_uint8 * size).from_buffer(state.data)  # no copy
-        taken = api.llama_state_seq_set_data(self._context, source, size, 0)
+        sequence = _LAYER if state.start else _MAIN
+        taken = api.llama_state_seq_set_data(self._context, source, size, sequence)
         if taken != size:
             self.reset()
             raise EngineProblem(f"llama.cpp took {taken} of {size} bytes of state: {self._run.log.reason()}")
-        if self._positions() != (state.pos_min, state.pos_max):
-            found = self._positions()
+        if state.start:
+            api.llama_memory_seq_cp(self._memory, _LAYER, _MAIN, state.start, -1)
+            api.llama_memory_seq_rm(self._memory, _LAYER, -1, -1)
+        first, last = self._positions()
+        if first > state.pos_min or last != state.pos_max:
             self.reset()
-            raise EngineProblem(f"restored positions are {found}, saved were {(state.pos_min, state.pos_max)}")
+            raise EngineProblem(
+                f"restored positions are {first} to {last}, saved were {state.pos_min} to {state.pos_max}"
+            )
         self._held = list(state.tokens)
         self._fresh_logits = False
 
@@ -347,9 +427,9 @@ class LlamaEngine:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         for count in range(min(max_tokens, self._info.n_ctx - len(self._held))):
             token = api.llama_sampler_sample(self._sampler, self._context, -1)
-            if api.llama_vocab_is_eog(self._vocab, token):
+            if api.llama_vocab_is_eog(self._words.handle, token):
                 break
-            yield Piece(token, decoder.decode(self._piece(token, special=False)))
+            yield Piece(token, decoder.decode(self._words.piece(token, special=False)))
             if count + 1 < max_tokens and len(self._held) < self._info.n_ctx:
                 self._decode((token,))
         if tail := decoder.decode(b"", final=True):
@@ -358,7 +438,7 @@ class LlamaEngine:
     def logits(self) -> Sequence[float]:
         self._need_logits()
         values = self._run.api.llama_get_logits_ith(self._context, -1)
-        return tuple(values[: self._run.api.llama_vocab_n_tokens(self._vocab)])
+        return tuple(values[: self._words.size])
 
     def reset(self) -> None:
         self._run.api.llama_memory_clear(self._memory, True)
@@ -369,6 +449,4 @@ class LlamaEngine:
         api = self._run.api
         if self._context:
             api.llama_sampler_free(self._sampler)
-            api.llama_free(self._context)
-            api.llama_model_free(self._model)
-            self._context = self._model = None
+            self._free()

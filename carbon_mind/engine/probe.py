@@ -10,6 +10,7 @@ user's cache folder; `carbon doctor` shows it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from typing import Literal
 
 import msgspec
 
-from carbon_mind.errors import EngineCrashes
+from carbon_mind.errors import EngineCrashes, StorageProblem
 from carbon_mind.machine import cpu
 from carbon_mind.safety.files import atomic_write
 
@@ -94,7 +95,8 @@ def probe(
         return Verdict("full", first)
     else:
         verdict = Verdict("crashes" if _run(command(model, False)) else "without-extra-buffers", first)
-    atomic_write(cache, msgspec.json.encode(known | {key: verdict}), mode=0o600)
+    with contextlib.suppress(StorageProblem):  # a cache that cannot be written costs another probe
+        atomic_write(cache, msgspec.json.encode(known | {key: verdict}), mode=0o600)
     return verdict
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from carbon_mind.engine.base import Engine, EngineOptions, State
+from carbon_mind.engine.base import Adapter, Engine, EngineOptions, State
 from carbon_mind.engine.fake import FakeEngine
 from carbon_mind.errors import EngineProblem, ModelDamaged, PrefixTooLong
 
-KINDS = ("fake", "dense", "recurrent", "hybrid", pytest.param("smollm2", marks=pytest.mark.model))
+KINDS = ("fake", "dense", "recurrent", "hybrid", "sliding", pytest.param("smollm2", marks=pytest.mark.model))
 SYSTEM = (
     "<|im_start|>system\nYou know the repository: run `make test`, read src/main.py.<|im_end|>\n<|im_start|>user\n" * 4
 )
 SUFFIX = "How do I run the tests?<|im_end|>\n<|im_start|>assistant\n"
 
 
-def open_engine(kind: str, request: pytest.FixtureRequest, **options: int) -> Engine:
+def open_engine(kind: str, request: pytest.FixtureRequest, **options: Any) -> Engine:
     if kind == "fake":
         return FakeEngine(n_ctx=options.get("n_ctx", 8192))
     from carbon_mind.engine.llama import LlamaEngine
@@ -28,7 +29,7 @@ def open_engine(kind: str, request: pytest.FixtureRequest, **options: int) -> En
     else:
         make: Callable[[str], Path] = request.getfixturevalue("tiny")
         path = make(kind)
-    return LlamaEngine(EngineOptions(model=path, **{"n_ctx": 4096, **options}))  # type: ignore[arg-type]
+    return LlamaEngine(EngineOptions(model=path, **{"n_ctx": 4096, **options}))
 
 
 @pytest.fixture
@@ -70,6 +71,104 @@ def test_a_state_can_be_used_twice_and_both_copies_go_on(engine: Engine) -> None
         answers.append(engine.logits())
         engine.prefill(engine.tokenize("and more of it"))
     assert answers[0] == answers[1]
+
+
+SETUPS = [
+    {},
+    {"flash_attention": "on"},
+    {"flash_attention": "off"},
+    {"type_k": "q8_0", "type_v": "q8_0", "flash_attention": "on"},
+    {"type_k": "q4_0", "type_v": "q4_0", "flash_attention": "on"},
+    {"type_k": "q8_0", "flash_attention": "off"},
+]
+
+
+@pytest.mark.parametrize("options", SETUPS, ids=lambda options: "-".join(options.values()) or "default")
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers_restored_one_behind_the_other_go_on_like_the_state_that_was_never_saved(
+    kind: str, options: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    """Each layer is evaluated for itself, as a warm start does, so that both see the same batches."""
+    setup: dict[str, Any] = {} if kind == "fake" else {**options, "threads": 1 if kind == "sliding" else 0}
+    engine = open_engine(kind, request, **setup)  # threads: see tests/test_warm.py
+    tokens, suffix = engine.tokenize(SYSTEM), engine.tokenize(SUFFIX)
+    cuts = (len(tokens) // 3, len(tokens) // 3 * 2, len(tokens))  # 113 apart with the tiny models, whose window is 128
+    saved, start = [], 0
+    for cut in cuts:
+        engine.prefill(tokens[start:cut])
+        saved.append(engine.save(start))
+        start = cut
+    engine.prefill(suffix)
+    logits = engine.logits()
+    text = [piece.text for piece in engine.generate(8)]
+    engine.close()
+
+    again = open_engine(kind, request, **setup)
+    for state in saved:
+        again.load(state)
+        assert again.held == state.tokens
+    assert again.evaluated == 0
+    again.prefill(suffix)
+    assert again.logits() == logits, "bit for bit"
+    assert [piece.text for piece in again.generate(8)] == text
+
+    # Each end of a layer is a place to go on from.
+    again.load(saved[0])
+    again.prefill(tokens[cuts[0] : cuts[1]])
+    again.load(saved[2])
+    again.prefill(suffix)
+    assert again.logits() == logits
+    again.close()
+
+
+def test_a_layer_has_its_own_positions_only(request: pytest.FixtureRequest) -> None:
+    engine = open_engine("dense", request)
+    tokens = engine.tokenize(SYSTEM)
+    engine.prefill(tokens)
+    whole, half = len(engine.save().data), len(engine.save(len(tokens) // 2).data)
+    assert 0.45 < half / whole < 0.6
+    for start in (len(tokens), len(tokens) + 1):
+        with pytest.raises(EngineProblem, match="no state to save"):
+            engine.save(start)
+    engine.close()
+
+
+@pytest.mark.parametrize("kind", ["fake", "dense", "recurrent"])
+def test_a_layer_that_does_not_continue_what_is_held_is_refused(kind: str, request: pytest.FixtureRequest) -> None:
+    engine = open_engine(kind, request)
+    tokens = engine.tokenize(SYSTEM)
+    engine.prefill(tokens[:50])
+    engine.prefill(tokens[50:])
+    layer = engine.save(50)
+    for held in (tokens[:49], tokens[:51], (*tokens[:49], tokens[3]), ()):
+        engine.reset()
+        engine.prefill(held)
+        with pytest.raises(EngineProblem, match=r"continue|begins"):
+            engine.load(layer)
+        assert engine.held == ()
+    engine.close()
+
+
+def test_a_lora_adapter_and_its_scale_change_what_is_computed_and_the_fingerprint(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    from tests.tiny_models import adapter
+
+    path = adapter(tmp_path / "lora.gguf")
+    logits, prints = [], []
+    for lora in ((), (Adapter(path, "a" * 64, 1.0),), (Adapter(path, "a" * 64, 0.5),)):
+        engine = open_engine("dense", request, lora=lora)
+        engine.prefill(engine.tokenize(SYSTEM))
+        state = engine.save()
+        engine.load(state)
+        engine.prefill(engine.tokenize(SUFFIX))
+        logits.append(tuple(engine.logits()))
+        prints.append(engine.fingerprint("m"))
+        engine.close()
+    assert len({*logits}) == len({*prints}) == 3
+    (tmp_path / "no.gguf").write_bytes(b"GGUF" + bytes(40))
+    with pytest.raises(ModelDamaged, match="LoRA"):
+        open_engine("dense", request, lora=(Adapter(tmp_path / "no.gguf", "b" * 64),))
 
 
 @pytest.mark.parametrize("engine", KINDS, indirect=True)
@@ -114,7 +213,9 @@ def test_a_prefix_longer_than_the_context_is_refused_before_anything_is_evaluate
     engine.close()
 
 
-@pytest.mark.parametrize(("kind", "rollback"), [("dense", True), ("recurrent", False), ("hybrid", False)])
+@pytest.mark.parametrize(
+    ("kind", "rollback"), [("dense", True), ("recurrent", False), ("hybrid", False), ("sliding", False)]
+)
 def test_a_tail_is_dropped_only_where_the_architecture_allows_it(
     kind: str, rollback: bool, request: pytest.FixtureRequest
 ) -> None:
@@ -177,6 +278,8 @@ def test_the_fingerprint_names_what_changes_a_state_and_not_what_does_not(reques
     assert fingerprint(n_ctx=2048) != base
     assert fingerprint(n_ctx=1024, type_k="f32") != base
     assert fingerprint(n_ctx=1024, flash_attention="off") != base
+    assert fingerprint(n_ctx=1024, rope_freq_base=20000.0) != base
+    assert fingerprint(n_ctx=1024, rope_freq_scale=0.5) != base
 
 
 def test_an_environment_that_changes_results_is_part_of_the_fingerprint(

@@ -19,7 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from carbon_mind import __version__, pipeline, settings
+from carbon_mind import __version__, opening, pipeline, settings
 from carbon_mind.cli import console
 from carbon_mind.machine import cpu, usable_cores
 
@@ -41,7 +41,7 @@ class Sample:
 
 
 def measure(
-    where: Path, values: settings.Settings, opened: pipeline.Opened, *, fresh: bool
+    where: Path, values: settings.Settings, opened: opening.Opened, *, fresh: bool
 ) -> tuple[Sample, pipeline.Warmed]:
     """One start: the mind is current and the model loaded; what is timed is what a session start pays."""
     engine = opened.engine
@@ -73,7 +73,7 @@ def _spread(samples: list[Sample], name: str) -> str:
 def run(where: Path, model: str | None, repeat: int, output: Path | None) -> int:
     """Measure, print the table, write the raw numbers. Returns the exit code: 1 when a restore was not one."""
     values = settings.load(where, {"model": model})
-    opened = pipeline.open_engine(values, console.Talk())
+    opened = opening.open_engine(values, console.Talk())
     samples: list[Sample] = []
     # Once unmeasured: the first pass through a freshly mapped model reads its weights from disk.
     _, warmed = measure(where, values, opened, fresh=True)
@@ -95,7 +95,7 @@ def run(where: Path, model: str | None, repeat: int, output: Path | None) -> int
         for name, found in (("cold", cold), ("restored", restored))
     ]
     ratio = statistics.median(s.ttft_s for s in cold) / statistics.median(s.ttft_s for s in restored)
-    size = (values.snapshots / warmed.result.snapshot).stat().st_size if warmed.result.snapshot else 0
+    size = sum((values.snapshots / layer.snapshot).stat().st_size for layer in warmed.result.layers if layer.snapshot)
     here = cpu()
     facts = {
         "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d"),

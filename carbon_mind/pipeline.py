@@ -13,27 +13,39 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from carbon_mind import opening
 from carbon_mind.digest import folder as mind_folder
 from carbon_mind.digest.folder import Changes, Inputs
 from carbon_mind.errors import Disabled
+from carbon_mind.opening import Opened, open_engine
 from carbon_mind.program import program
 from carbon_mind.repo import languages
 from carbon_mind.repo.scan import MAX_BYTES, Place, Scan, locate, moved, ripen, scan
 from carbon_mind.settings import Settings
-from carbon_mind.values import Digest, Identity, Prefix, ProjectFacts, RepoPath, Skipped, SourceFile, Tags, WarmResult
+from carbon_mind.values import (
+    Clocks,
+    Digest,
+    Layer,
+    Prefix,
+    ProjectFacts,
+    RepoPath,
+    Skipped,
+    SourceFile,
+    Tags,
+    WarmResult,
+)
 
 # An unchanged checkout needs the imports above and no others; what only a rebuild, a warm start or an answer needs is imported
 # there. `carbon mind` is run before every session, and its time is that of its imports.
 if TYPE_CHECKING:
-    from carbon_mind.engine.base import Engine, EngineOptions, Piece
-    from carbon_mind.engine.probe import Verdict
-    from carbon_mind.models import GgufInfo
-    from carbon_mind.prefix.assemble import Chat
+    from carbon_mind.engine.base import Piece
+    from carbon_mind.prefix.assemble import Head
     from carbon_mind.repo.classify import Kind
+    from carbon_mind.store.states import Store
 
 BOUND = "bound"
 """Name of the count that needs no model; otherwise the count is named after the model's hash."""
@@ -396,86 +408,6 @@ def _tags(
     return tags, len(todo)
 
 
-# --- engine ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """An engine that is known to survive, and what identifies it."""
-
-    engine: Engine
-    identity: Identity
-    chat: Chat
-    model: Path
-    verdict: Verdict
-    seconds: float  # to verify, probe and load
-
-
-def model_path(settings: Settings) -> Path:
-    """The GGUF file that the settings mean. Raises NoModel, ModelDamaged."""
-    from carbon_mind.models import resolve
-
-    return resolve(settings.model, settings.models, None)
-
-
-def probe_engine(settings: Settings, model: Path, header: GgufInfo, *, again: bool = False) -> Verdict:
-    """Whether the engine survives this kind of model on this machine; `again` asks although the answer is known.
-
-    Raises NoEngine and StorageProblem.
-    """
-    from carbon_mind.engine import probe as engine_probe
-    from carbon_mind.engine.llama import build_hash, runtime
-    from carbon_mind.safety.files import private_dir
-
-    cache = private_dir(settings.cache) / "engine-verdicts.json"
-    key = engine_probe.verdict_key(build_hash(runtime().libraries), f"{header.architecture}/{header.file_type}")
-    return engine_probe.probe(model, key, cache, again=again)
-
-
-def open_engine(settings: Settings, report: Reporter) -> Opened:
-    """Find the model, verify its header, probe the engine in a child process, and load. Raises ModelProblem, EngineProblem."""
-    from carbon_mind.engine.llama import LlamaEngine
-    from carbon_mind.engine.probe import require
-    from carbon_mind.models import check_header, model_sha256, parts
-    from carbon_mind.prefix.assemble import Chat
-
-    started = time.perf_counter()
-    model = model_path(settings)
-    header = check_header(model)
-    for part in parts(model)[1:]:
-        check_header(part)
-    verdict = probe_engine(settings, model, header)
-    extra_buffers = require(verdict)
-    if not extra_buffers:
-        report.notice(f"the engine's extra buffer types crash on this CPU ({verdict.detail}); running without them")
-    engine = LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers)
-    info = engine.info
-    return Opened(
-        engine,
-        engine.fingerprint(model_sha256(model, settings.cache / "model-hashes.json")),
-        Chat(info.chat_template, info.bos_token, info.eos_token, info.special_tokens),
-        model,
-        verdict,
-        time.perf_counter() - started,
-    )
-
-
-def engine_options(settings: Settings, model: Path) -> EngineOptions:
-    """The settings as the engine wants them."""
-    from carbon_mind.engine.base import EngineOptions
-
-    return EngineOptions(
-        model=model,
-        n_ctx=settings.n_ctx,
-        n_batch=settings.n_batch,
-        threads=settings.threads,
-        type_k=settings.type_k,
-        type_v=settings.type_v,
-        flash_attention=settings.flash_attention,
-        gpu_layers=settings.gpu_layers,
-    )
-
-
 # --- warm: a mind becomes a restored KV state --------------------------------------------------------------------
 
 
@@ -485,39 +417,144 @@ class Warmed:
 
     mind: Mind
     opened: Opened
+    head: Head
     prefix: Prefix
     result: WarmResult
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A mind whose state is in the store; `warmed` is None where that was so already and no engine was opened."""
+
+    mind: Mind
+    result: WarmResult
+    warmed: Warmed | None
+
+
+def prepare(
+    where: Path | Place, settings: Settings, report: Reporter, *, fresh: bool = False, prove: bool = False
+) -> Prepared:
+    """See to it that the state behind the prefix is in the store. Where nothing changed, the model is not even loaded.
+
+    `fresh` ignores stored states, `prove` restores them although nothing changed. Raises CarbonError.
+    """
+    from carbon_mind.store import notes
+
+    _require_enabled(settings)
+    model = opening.model_path(settings)
+    header = opening.check_model(model)  # before anything is begun
+    mind = build(where, settings, report)
+    store = _store(settings, report)
+    request = opening.request(settings, model, header, mind.markdown)
+    if store is not None and request and not (fresh or prove):
+        started = time.perf_counter()
+        if (ticket := notes.redeem(store, request)) is not None:
+            result = _ready(ticket.layers, time.perf_counter() - started)
+            _remember(store, "warm", mind, model, result)
+            return Prepared(mind, result, None)
+    warmed = _warm(mind, settings, report, None, store, "warm", fresh=fresh)
+    result = warmed.result
+    # The probe's verdict may be new.
+    request = request or opening.request(settings, model, header, mind.markdown)
+    if store is not None and request and all(layer.snapshot for layer in result.layers):
+        notes.write_ticket(store, request, notes.Ticket(result.layers))
+    return Prepared(warmed.mind, result, warmed)
+
+
+def _ready(layers: tuple[Layer, ...], verified_s: float) -> WarmResult:
+    still = tuple(replace(layer, restored=0, bytes_read=0, bytes_written=0) for layer in layers)
+    tokens = sum(layer.tokens for layer in layers)
+    return WarmResult("ready", tokens, 0, 0, still, Clocks(read_s=verified_s))
+
+
 def warm(
-    where: Path | Place, settings: Settings, report: Reporter, *, fresh: bool = False, opened: Opened | None = None
+    where: Path | Place,
+    settings: Settings,
+    report: Reporter,
+    *,
+    fresh: bool = False,
+    opened: Opened | None = None,
+    command: str = "warm",
 ) -> Warmed:
     """Build the mind, assemble the prefix for the model, and restore its state or prefill and store it.
 
-    `fresh` ignores stored states; `opened` reuses an engine. Raises CarbonError.
+    `fresh` ignores stored states; `opened` reuses an engine; `command` is for `carbon why`. Raises CarbonError.
     """
-    from carbon_mind.errors import PrefixTooLong
-    from carbon_mind.prefix.assemble import assemble
-    from carbon_mind.store.states import Store
-    from carbon_mind.warm import warm as warm_engine
-
     _require_enabled(settings)
     opened = opened or open_engine(settings, report)
     mind = build(where, settings, report)
+    return _warm(mind, settings, report, opened, _store(settings, report), command, fresh=fresh)
+
+
+def _warm(
+    mind: Mind,
+    settings: Settings,
+    report: Reporter,
+    opened: Opened | None,
+    store: Store | None,
+    command: str,
+    *,
+    fresh: bool,
+) -> Warmed:
+    from carbon_mind.errors import PrefixTooLong
+    from carbon_mind.prefix.assemble import Head, assemble
+    from carbon_mind.warm import warm as warm_engine
+
+    opened = opened or open_engine(settings, report)
     engine = opened.engine
     if (tokens := len(engine.tokenize(mind.markdown))) > settings.budget:
         # The bound promised otherwise; with the tokenizer at hand the budget is exact.
         report.notice(f"the digest has {tokens} tokens for this model: fitted again to {settings.budget}")
-        mind = build(where, settings, report, counting=model_counting(opened))
-    prefix = assemble(opened.chat, mind.markdown, engine.tokenize)
+        mind = build(mind.root, settings, report, counting=model_counting(opened))
+    head = Head(mind.markdown)
+    prefix = assemble(opened.chat, head, engine.tokenize, engine.piece)
     if len(prefix.tokens) + 64 > engine.info.n_ctx:
         raise PrefixTooLong(
             f"the prefix has {len(prefix.tokens)} tokens; the context of {engine.info.n_ctx} leaves no room for a question",
             hint="use a larger --ctx or a smaller --budget",
         )
-    store = Store(settings.snapshots, settings.store_budget_mib << 20)
-    result = warm_engine(engine, store, opened.identity, prefix, progress=report.progress("prefill"), fresh=fresh)
-    return Warmed(mind, opened, prefix, result)
+    result = warm_engine(
+        engine,
+        store,
+        opened.identity,
+        prefix,
+        labels=(("model", opened.model.name), ("repository", mind.root.name)),
+        progress=report.progress("prefill"),
+        fresh=fresh,
+    )
+    if store is not None:
+        _remember(store, command, mind, opened.model, result)
+    return Warmed(mind, opened, head, prefix, result)
+
+
+def _store(settings: Settings, report: Reporter) -> Store | None:
+    """The snapshot store; without one a session starts cold, and is told why."""
+    from carbon_mind.errors import StorageProblem
+    from carbon_mind.store.states import Store
+
+    try:
+        return Store(settings.snapshots, settings.store_budget_mib << 20)
+    except StorageProblem as refused:
+        report.notice(f"nothing can be restored or stored: {refused.message}")
+        return None
+
+
+def _remember(store: Store, command: str, mind: Mind, model: Path, result: WarmResult) -> None:
+    from carbon_mind.store import notes
+
+    before = notes.read_record(store, str(mind.root))
+    rate = before.tokens_per_s if before is not None and before.model == model.name else 0.0
+    if result.evaluated and result.clocks.prefill_s:
+        rate = result.evaluated / result.clocks.prefill_s
+    record = notes.Record(
+        when=int(time.time()),
+        command=command,
+        repository=str(mind.root),
+        model=model.name,
+        result=result,
+        tokens_per_s=rate,
+    )
+    notes.write_record(store, record)
 
 
 def model_counting(opened: Opened) -> Counting:
@@ -555,19 +592,15 @@ def ask(warmed: Warmed, question: str, max_tokens: int) -> tuple[Answer, Iterato
 
 
 def _pieces(warmed: Warmed, question: str, max_tokens: int, answer: Answer) -> Iterator[str]:
-    from carbon_mind.prefix.assemble import render, split, system_text
+    from carbon_mind.prefix.assemble import render
+    from carbon_mind.warm import proceed
 
-    engine, prefix = warmed.opened.engine, warmed.prefix
+    engine = warmed.opened.engine
     started = time.perf_counter()
     before = engine.evaluated
-    prompt = engine.tokenize(render(warmed.opened.chat, system_text(warmed.mind.markdown), question))
-    shared = split(prefix, prompt) if engine.held == prefix.tokens else 0
-    if not engine.truncate(shared):
-        # Something merged across the cut and this architecture cannot drop a tail: honest and slow instead of fast and wrong.
-        engine.reset()
-        shared = 0
-    engine.prefill(prompt[shared:])
-    answer.reused, answer.evaluated = shared, engine.evaluated - before
+    prompt = engine.tokenize(render(warmed.opened.chat, warmed.head, question))
+    answer.reused = proceed(engine, prompt)
+    answer.evaluated = engine.evaluated - before
     for piece in engine.generate(max_tokens):
         if not answer.generated:
             answer.ttft_s = time.perf_counter() - started

@@ -9,14 +9,17 @@ from pathlib import Path
 
 from carbon_mind import __version__
 
-_MAKERS = ("digest", "repo", "repo/facts", "repo/imports", "safety")
+DIGEST = ("digest", "repo", "repo/facts", "repo/imports", "safety")
+"""The packages that decide a digest's bytes."""
+PREFIX = (".", "engine", "prefix", "safety", "store")
+"""The packages that decide a prefix's tokens and their state, given the digest."""
 
 
 @functools.cache
-def program() -> str:
-    """Our version and a stamp over the code that decides a digest's bytes: a checkout changes without a new version."""
+def program(parts: tuple[str, ...] = DIGEST) -> str:
+    """Our version and a stamp over the code of some packages: a checkout changes without a new version."""
     digest = hashlib.sha256()
-    for part in _MAKERS:
+    for part in parts:
         try:
             with os.scandir(Path(__file__).parent / part) as entries:
                 stamps = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]

@@ -39,6 +39,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     type_k: KvType = "f16"  # KV cache, keys
     type_v: KvType = "f16"  # KV cache, values
     flash_attention: FlashAttention = "auto"
+    rope_freq_base: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # 0: the model's own
+    rope_freq_scale: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # 0: the model's own
+    lora: str = ""  # LoRA adapters on top of the model: FILE or FILE:SCALE, separated by commas
     store_budget_mib: Annotated[int, msgspec.Meta(ge=1)] = 4096  # snapshots on disk, all repositories together
     cache_dir: str | None = None  # snapshots, models, verdicts; None: the system's place for caches
 

@@ -205,10 +205,25 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A named run of a prefix's tokens that ends before token `end` and begins where the one before it ends."""
+
+    name: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prefix:
-    """The part of a chat that does not depend on the question, as exact tokens of one model."""
+    """The part of a chat that does not depend on the question, as exact tokens of one model.
+
+    `layers` are its pieces with one reason to change each, stable first; a snapshot is kept at the end of every one, and the last
+    ends with the tokens. `spans` say in words what stands where (template, tools, rules, a section of the digest, a date): they
+    are for people, and decide nothing.
+    """
 
     tokens: tuple[int, ...]
+    layers: tuple[Span, ...]
+    spans: tuple[Span, ...] = ()
 
 
 def shared_length(left: Sequence[int], right: Sequence[int]) -> int:
@@ -218,7 +233,7 @@ def shared_length(left: Sequence[int], right: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Everything that decides whether a stored state may be used. Each field is compared; none is advisory.
+    """Everything but the tokens that decides whether a stored state may be used. Each field is compared; none is advisory.
 
     Sampling parameters, seed, threads and batch size are absent on purpose: they do not change the state.
     """
@@ -226,30 +241,97 @@ class Identity:
     engine: str  # package and version, e.g. "llama-cpp-python 0.3.36"
     build: str  # SHA-256 over the engine's shared libraries
     model: str  # SHA-256 over the model's bytes, every part
-    context: tuple[tuple[str, str], ...]  # (parameter, value) as resolved, by name: n_ctx, type_k, flash_attn, rope ...
+    context: tuple[
+        tuple[str, str], ...
+    ]  # (parameter, value) as resolved, by name: n_ctx, type_k, flash_attn, rope, lora ...
     environment: tuple[tuple[str, str], ...] = ()  # LLAMA_* and GGML_* variables that are set, by name
+    prompt: tuple[
+        tuple[str, str], ...
+    ] = ()  # how text became tokens: hash of the chat template, its arguments, BOS policy
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The three clocks of a warm start, in seconds, and what was done in them; a step that did not happen is 0."""
+    """The clocks of a warm start, in seconds, and what was done in them; a step that did not happen is 0."""
 
-    read_s: float = 0.0  # snapshot file -> verified bytes in memory
+    read_s: float = 0.0  # snapshot files -> verified bytes in memory
     restore_s: float = 0.0  # bytes -> engine state
     prefill_s: float = 0.0  # tokens evaluated to complete the prefix
-    save_s: float = 0.0  # engine state -> snapshot file
+    save_s: float = 0.0  # engine state -> snapshot files
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One field of an identity that is not what it was."""
+
+    field: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two prefixes part, in words."""
+
+    at: int  # the first differing token
+    where: str  # what stands there: a span of the wanted prefix, or of the stored one where the wanted one ends
+    stored: str  # text from there on, a few tokens of it
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """Why tokens had to be evaluated although there is a store; `reason` is one line that says it all."""
+
+    reason: str
+    changes: tuple[Change, ...] = ()  # the closest stored state is of another setup
+    difference: Difference | None = None  # the closest stored prefix holds other tokens
+    rejected: tuple[str, ...] = ()  # snapshots that were set aside, and why
+    not_stored: str = ""  # why the new state was not kept
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What became of one layer of the prefix."""
+
+    name: str
+    tokens: int  # of its own
+    restored: int  # of them from disk
+    snapshot: str  # file name in the store; "" when it is not there
+    bytes_read: int
+    bytes_written: int
+
+
+WarmState = Literal["ready", "restored", "extended", "prefilled"]
 
 
 @dataclass(frozen=True, slots=True)
 class WarmResult:
-    """What a warm start did, counted: `evaluated + restored == tokens`."""
+    """What a warm start did, counted.
 
-    state: Literal["restored", "prefilled"]
+    `ready`: every layer is stored and whole, and no engine was opened. Otherwise `evaluated + restored == tokens`: all from disk
+    (`restored`), a part of it (`extended`), or nothing (`prefilled`).
+    """
+
+    state: WarmState
     tokens: int
     evaluated: int
     restored: int
-    bytes_read: int
-    bytes_written: int
-    snapshot: str  # file name in the store; "" when nothing could be stored
-    reason: str  # why a prefill was needed, or "" on a hit
+    layers: tuple[Layer, ...]
     clocks: Clocks
+    miss: Miss | None = None  # None on a hit
+
+    @property
+    def bytes_read(self) -> int:
+        """Payload bytes that came from disk."""
+        return sum(layer.bytes_read for layer in self.layers)
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes of new snapshot files."""
+        return sum(layer.bytes_written for layer in self.layers)
+
+    @property
+    def lost(self) -> tuple[int, float]:
+        """Tokens that were evaluated, and what they cost in seconds."""
+        return self.evaluated, self.clocks.prefill_s

@@ -1,99 +1,296 @@
-"""Engine and store together: prefill a prefix once, save the state, restore it ever after, and prove which of the two happened.
+"""Engine and store together: prefill a prefix once, save its state layer by layer, restore it ever after, and prove what happened.
 
-A restore is believed only when the tokens in the snapshot are the prefix's tokens, the engine reports the positions that were saved,
-and its own count of evaluated tokens did not move. Whatever goes wrong with a snapshot costs a prefill and is told in one line.
+A restore is believed only when the tokens in the snapshots are the prefix's tokens, the engine reports the positions that were saved,
+and its own count of evaluated tokens did not move. Whatever goes wrong with a snapshot or with the store costs a prefill and is told
+in one line. Each layer is evaluated and saved for itself, in a cold start as in a later one, so that the engine sees the same batches
+in both and the logits are the same bit for bit; only a state that was cut inside a layer (dense attention) is evaluated in others.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from carbon_mind.engine.base import Engine, Progress, State
 from carbon_mind.errors import CarbonError, EngineProblem, SnapshotRejected, StorageProblem
+from carbon_mind.prefix.spans import name_at
+from carbon_mind.safety.text import clean
+from carbon_mind.store.bandwidth import bandwidth
 from carbon_mind.store.format import Header
-from carbon_mind.store.states import Store
-from carbon_mind.values import Clocks, Identity, Prefix, WarmResult
+from carbon_mind.store.states import Closest, Plan, Store, describe, names
+from carbon_mind.values import Clocks, Difference, Identity, Layer, Miss, Prefix, Span, WarmResult, shared_length
+
+_SHOWN = 8  # tokens of either side of a difference
+_FEW = 16  # a rate that was measured over fewer tokens says nothing
 
 
 def warm(
     engine: Engine,
-    store: Store,
+    store: Store | None,
     identity: Identity,
     prefix: Prefix,
     *,
+    labels: tuple[tuple[str, str], ...] = (),
     progress: Progress | None = None,
     fresh: bool = False,
 ) -> WarmResult:
-    """Bring the engine to the state after `prefix`, from the store if it has it, else by prefill, and store it then.
+    """Bring the engine to the state after `prefix`, from the store as far as it has it, by prefill from there on, and store that.
 
-    `fresh` ignores what is stored (and stores anew). Raises PrefixTooLong and EngineProblem; never for a bad snapshot or a full
-    disk, which end up in `reason`.
+    `labels` name things in the store for people. `fresh` ignores what is stored (and stores anew); without a store everything is
+    evaluated. Raises PrefixTooLong and EngineProblem; never for a bad snapshot or a full disk, which end up in the result's `miss`.
     """
-    tokens = prefix.tokens
-    before = engine.evaluated
-    if fresh:
-        reason = "asked for"
-    else:
-        restored, reason = _restore(engine, store, identity, tokens)
-        if restored is not None:
-            return restored
-    started = time.perf_counter()
-    engine.reset()
-    engine.prefill(tokens, progress)
-    prefill_s = time.perf_counter() - started
-    name, written, save_s = "", 0, 0.0
-    try:
+    work = _Work(engine, store, identity, prefix, labels, fresh)
+    if store is not None and not fresh:
+        work.restore(store)
+    work.complete(progress)
+    return work.result()
+
+
+@dataclass(slots=True)
+class _Work:
+    """One warm start as it goes on."""
+
+    engine: Engine
+    store: Store | None
+    identity: Identity
+    prefix: Prefix
+    labels: tuple[tuple[str, str], ...]
+    fresh: bool
+    evaluated_before: int = 0
+    restored: int = 0
+    plan: Plan = field(default_factory=Plan)
+    closest: Closest | None = None
+    rejected: list[str] = field(default_factory=list)
+    not_stored: str = ""
+    bytes_read: list[int] = field(default_factory=list)
+    written: dict[str, int] = field(default_factory=dict)
+    clocks: Clocks = field(default_factory=Clocks)
+
+    def __post_init__(self) -> None:
+        self.evaluated_before = self.engine.evaluated
+        self.engine.reset()
+
+    # --- from disk ---
+
+    def restore(self, store: Store) -> None:
+        """Load the best there is. A snapshot that fails is set aside, and the next best is tried."""
+        bad: set[str] = set()
+        while True:
+            plan, closest = store.plan(self.identity, self.prefix, rollback=self.engine.info.rollback, without=bad)
+            self.closest = self.closest or closest
+            if not plan.names:
+                return
+            try:
+                self._load(store, plan, bad)
+            except SnapshotRejected as refused:
+                self.rejected.append(refused.message)
+                self.engine.reset()
+                continue
+            break
+        if self.engine.held != self.prefix.tokens[: plan.tokens] or self.engine.evaluated != self.evaluated_before:
+            raise CarbonError("the engine's state after a restore is not what was asked for", hint="please report this")
+        self.plan, self.restored = plan, plan.tokens
+        for name in plan.names:
+            store.used(name)
+
+    def _load(self, store: Store, plan: Plan, bad: set[str]) -> None:
+        self.bytes_read = []
+        wanted = self.prefix.tokens[: plan.tokens]
+        for name in plan.names:
+            started = time.perf_counter()
+            bad.add(name)  # until it is proved
+            snapshot = store.read(name, self.identity, wanted)
+            read_s = time.perf_counter() - started
+            header = snapshot.header
+            started = time.perf_counter()
+            try:
+                self.engine.load(State(header.tokens, snapshot.payload, header.pos_min, header.pos_max, header.start))
+            except EngineProblem as refused:
+                store.reject(name)
+                raise SnapshotRejected(f"snapshot {name[:12]} was set aside: {refused.message}") from refused
+            restore_s = time.perf_counter() - started
+            bad.discard(name)
+            self.bytes_read.append(len(snapshot.payload))
+            clocks = self.clocks
+            self.clocks = replace(clocks, read_s=clocks.read_s + read_s, restore_s=clocks.restore_s + restore_s)
+        if not self.engine.truncate(plan.tokens):
+            raise SnapshotRejected(f"this model's state cannot be cut to {plan.tokens} tokens")
+
+    # --- by evaluation ---
+
+    def complete(self, progress: Progress | None) -> None:
+        """Evaluate what is missing, layer by layer, and store each layer that is not stored."""
+        tokens, total, done = self.prefix.tokens, len(self.prefix.tokens) - self.restored, 0
+        files = names(self.identity, tokens, self.prefix.layers)
+        start = 0
+        for index, layer in enumerate(self.prefix.layers):
+            if missing := tokens[len(self.engine.held) : layer.end]:
+                started = time.perf_counter()
+                self.engine.prefill(missing, progress and _shifted(progress, done, total))
+                self.clocks = replace(self.clocks, prefill_s=self.clocks.prefill_s + time.perf_counter() - started)
+                done += len(missing)
+            known = self.store is None or (self.store.has(files[index]) and not self.fresh)
+            if not known and not self.not_stored and len(self.engine.held) == layer.end:
+                self._save(files[index], start, self.prefix.layers[: index + 1])
+            start = layer.end
+
+    def _save(self, name: str, start: int, layers: tuple[Span, ...]) -> None:
+        if self.store is None:
+            return
         started = time.perf_counter()
-        state = engine.save()
-        name, written = store.put(Header(identity, state.tokens, state.pos_min, state.pos_max), state.data)
-        save_s = time.perf_counter() - started
-    except StorageProblem as full:
-        reason = f"{reason}; not stored: {full.message}"
-    return WarmResult(
-        state="prefilled",
-        tokens=len(tokens),
-        evaluated=engine.evaluated - before,
-        restored=0,
-        bytes_read=0,
-        bytes_written=written,
-        snapshot=name,
-        reason=reason,
-        clocks=Clocks(prefill_s=prefill_s, save_s=save_s),
-    )
+        try:
+            state = self.engine.save(start)
+            self.not_stored = self._slower(len(state.data), layers[-1].end - start)
+            if self.not_stored:
+                return
+            end = layers[-1].end
+            header = Header(
+                identity=self.identity,
+                tokens=state.tokens,
+                pos_min=state.pos_min,
+                pos_max=state.pos_max,
+                layers=layers,
+                spans=tuple(Span(span.name, min(span.end, end)) for span in self._spans_before(end)),
+                labels=self._labels(layers[-1].name, shared=start == 0),
+            )
+            self.written[name] = self.store.put(header, state.data, replace=self.fresh)[1]
+        except StorageProblem as refused:
+            self.not_stored = refused.message
+        finally:
+            self.clocks = replace(self.clocks, save_s=self.clocks.save_s + time.perf_counter() - started)
+
+    def _labels(self, layer: str, *, shared: bool) -> tuple[tuple[str, str], ...]:
+        """The first layer serves every repository, so it names none."""
+        kept = tuple(label for label in self.labels if not (shared and label[0] == "repository"))
+        return (*kept, ("layer", layer))
+
+    def _spans_before(self, end: int) -> Sequence[Span]:
+        spans = self.prefix.spans
+        return [span for i, span in enumerate(spans) if i == 0 or spans[i - 1].end < end]
+
+    def _slower(self, size: int, tokens: int) -> str:
+        """The store's verdict: why this layer is better evaluated than restored, "" when it is not."""
+        evaluated = self.engine.evaluated - self.evaluated_before
+        speed = bandwidth(self.store.folder) if self.store is not None else None
+        if speed is None or evaluated < _FEW:
+            return ""
+        restore_s, prefill_s = size / speed, tokens * self.clocks.prefill_s / evaluated
+        if restore_s <= prefill_s:
+            return ""
+        return (
+            f"reading {size / 1e6:,.1f} MB at {speed / 1e6:,.0f} MB/s takes longer ({restore_s:.3f} s) "
+            f"than evaluating {tokens:,} tokens ({prefill_s:.3f} s)"
+        )
+
+    # --- what came of it ---
+
+    def result(self) -> WarmResult:
+        """The counts, and on a miss why."""
+        evaluated = self.engine.evaluated - self.evaluated_before
+        miss = None
+        if evaluated:
+            miss = self._miss()
+        elif self.rejected or self.not_stored:
+            miss = Miss(
+                self.rejected[0] if self.rejected else "", rejected=tuple(self.rejected), not_stored=self.not_stored
+            )
+        return WarmResult(
+            state="restored" if not evaluated else "extended" if self.restored else "prefilled",
+            tokens=len(self.prefix.tokens),
+            evaluated=evaluated,
+            restored=self.restored,
+            layers=self._layers(),
+            clocks=self.clocks,
+            miss=miss,
+        )
+
+    def _layers(self) -> tuple[Layer, ...]:
+        files = names(self.identity, self.prefix.tokens, self.prefix.layers)
+        found, start = [], 0
+        for index, layer in enumerate(self.prefix.layers):
+            there = self.store is not None and self.store.has(files[index])
+            found.append(
+                Layer(
+                    name=layer.name,
+                    tokens=layer.end - start,
+                    restored=min(max(self.restored - start, 0), layer.end - start),
+                    snapshot=files[index] if there else "",
+                    bytes_read=self.bytes_read[index] if index < len(self.plan.names) else 0,
+                    bytes_written=self.written.get(files[index], 0),
+                )
+            )
+            start = layer.end
+        return tuple(found)
+
+    def _miss(self) -> Miss:
+        reason, difference = self._reason()
+        return Miss(
+            reason=reason,
+            changes=self.closest.changes if self.closest is not None and not self.rejected else (),
+            difference=difference,
+            rejected=tuple(self.rejected),
+            not_stored=self.not_stored,
+        )
+
+    def _reason(self) -> tuple[str, Difference | None]:
+        closest = self.closest
+        if self.store is None:
+            return "there is no store", None
+        if self.fresh:
+            return "asked for", None
+        if self.rejected:
+            return self.rejected[0], None
+        if closest is None:
+            return "nothing has been stored yet", None
+        if closest.changes:
+            changed = {change.field for change in closest.changes}
+            if "model" in changed and dict(closest.header.labels).get("model") != dict(self.labels).get("model"):
+                return "nothing has been stored for this model yet", None
+            shown = "; ".join(map(describe, closest.changes[:3]))
+            more = f" and {len(closest.changes) - 3} more" if len(closest.changes) > 3 else ""
+            return f"the stored state is of another setup: {shown}{more}", None
+        difference = find_difference(closest.header.tokens, closest.header.spans, self.prefix, self.engine)
+        return tell(difference, len(self.prefix.tokens)), difference
 
 
-def _restore(
-    engine: Engine, store: Store, identity: Identity, tokens: tuple[int, ...]
-) -> tuple[WarmResult | None, str]:
-    """The result of a proved restore, or None and why not."""
-    before = engine.evaluated
-    started = time.perf_counter()
-    try:
-        snapshot = store.find(identity, tokens)
-    except SnapshotRejected as rejected:
-        return None, rejected.message
-    if snapshot is None:
-        return None, store.explain(identity, tokens)
-    read_s = time.perf_counter() - started
-    header = snapshot.header
-    started = time.perf_counter()
-    try:
-        engine.load(State(header.tokens, snapshot.payload, header.pos_min, header.pos_max))
-    except EngineProblem as refused:
-        store.reject(snapshot.name)
-        return None, f"snapshot {snapshot.name[:12]} was set aside: {refused.message}"
-    restore_s = time.perf_counter() - started
-    if engine.held != tokens or engine.evaluated != before:
-        raise CarbonError("the engine's state after a restore is not what was asked for", hint="please report this")
-    result = WarmResult(
-        state="restored",
-        tokens=len(tokens),
-        evaluated=0,
-        restored=len(tokens),
-        bytes_read=len(snapshot.payload),
-        bytes_written=0,
-        snapshot=snapshot.name,
-        reason="",
-        clocks=Clocks(read_s=read_s, restore_s=restore_s),
-    )
-    return result, ""
+def _shifted(progress: Progress, before: int, total: int) -> Progress:
+    """The progress of one layer as a part of that of all."""
+    return lambda done, _total: progress(before + done, total)
+
+
+def find_difference(stored: tuple[int, ...], spans: Sequence[Span], wanted: Prefix, engine: Engine) -> Difference:
+    """The first token in which two prefixes differ, what stands there, and how both go on."""
+    at = shared_length(stored, wanted.tokens)
+    where = name_at(wanted.spans, at) or name_at(spans, at)
+    texts = (engine.detokenize(tokens[at : at + _SHOWN]) for tokens in (stored, wanted.tokens))
+    return Difference(at, where, *texts)
+
+
+def tell(difference: Difference, tokens: int) -> str:
+    """A difference in one line."""
+    where = f" ({difference.where})" if difference.where else ""
+    if not difference.stored:
+        return f"stored is the prefix up to token {difference.at} of {tokens}{where}"
+    sides = f"stored {_quoted(difference.stored)}, now {_quoted(difference.wanted)}"
+    return f"the prefix differs from token {difference.at} of {tokens} on{where}: {sides}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{clean(text, limit=48)}"' if text else "nothing"
+
+
+def proceed(engine: Engine, prompt: tuple[int, ...]) -> int:
+    """Bring the engine behind `prompt`, with the scores of the next token at hand; returns how many tokens were reused.
+
+    At least one token is evaluated, because a state holds no scores: of a prompt that is held already, the last one. Where the
+    architecture cannot drop it, all are. Raises PrefixTooLong and EngineProblem.
+    """
+    if not prompt:
+        raise EngineProblem("an empty prompt has no continuation")
+    reused = min(shared_length(engine.held, prompt), len(prompt) - 1)
+    if not engine.truncate(reused):
+        engine.reset()  # honest and slow instead of fast and wrong
+        reused = 0
+    engine.prefill(prompt[reused:])
+    return reused

@@ -23,6 +23,7 @@ app = typer.Typer(
     "  carbon hook install    keep the digest current after every commit, switch and merge\n\n"
     "  carbon warm            prefill the digest once; later starts restore it\n\n"
     '  carbon ask "..."       ask from the warmed prefix\n\n'
+    "  carbon why             why the last start was a hit or a miss\n\n"
     "stdout is data, stderr is talk. Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 repository, 4 model, "
     "5 engine, 6 storage, 130 interrupted.",
 )
@@ -32,6 +33,9 @@ hook_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="git hooks that refresh the digest in the background."
 )
 app.add_typer(hook_app, name="hook")
+
+store_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The stored states: list, verify, gc, purge.")
+app.add_typer(store_app, name="store")
 
 Where = Annotated[
     Path, typer.Argument(help="The repository, or a directory in it.", show_default="the current directory")
@@ -159,33 +163,18 @@ def warm(
     ctx: Context = None,
     threads: Threads = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Prefill and store again, whatever is stored.")] = False,
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Load the model and restore the state, although nothing changed.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Prefill the prefix (system message with the digest) once and store its KV state; later runs restore and prove it."""
-    from carbon_mind import pipeline
+    """Prefill the prefix (system message with the digest) once and store its KV state, layer by layer.
 
-    place, settings = place_and_settings(where, model=model, budget=budget, n_ctx=ctx, threads=threads)
-    talk = console.Talk()
-    try:
-        warmed = pipeline.warm(place, settings, talk, fresh=fresh)
-    finally:
-        talk.close()
-    result = warmed.result
-    if json:
-        print_json(result)
-        return
-    clocks = result.clocks
-    if result.state == "restored":
-        console.data(
-            f"warm: restored {result.restored:,} tokens, evaluated {result.evaluated} "
-            f"(read {clocks.read_s * 1000:.1f} ms, restore {clocks.restore_s * 1000:.1f} ms, 0 bytes written)\n"
-        )
-    else:
-        console.step(f"not restored: {result.reason}")
-        console.data(
-            f"warm: prefilled {result.evaluated:,} tokens in {clocks.prefill_s:.2f} s, "
-            f"stored {result.bytes_written:,} bytes in {clocks.save_s * 1000:.1f} ms\n"
-        )
+    Later runs evaluate only the layers that changed; where nothing did, the stored state is verified and no model is loaded.
+    """
+    from carbon_mind.cli.states import Start, run_warm
+
+    run_warm(Start(where, model, budget, ctx, threads), fresh=fresh, prove=prove, json=json)
 
 
 @app.command(
@@ -204,33 +193,69 @@ def ask(
     json: Json = False,
 ) -> None:
     """Answer from the warmed prefix, streaming (greedy, so the same question gives the same answer)."""
-    from carbon_mind import pipeline
-    from carbon_mind.errors import UsageProblem
+    from carbon_mind.cli.states import Start, run_ask
 
-    if not question.strip():
-        raise UsageProblem("the question is empty", hint='try: carbon ask "How do I run the tests?"')
-    place, settings = place_and_settings(where, model=model, budget=budget, n_ctx=ctx, threads=threads)
-    talk = console.Talk()
-    try:
-        warmed = pipeline.warm(place, settings, talk)
-    finally:
-        talk.close()
-    answer, pieces = pipeline.ask(warmed, question.strip(), max_tokens)
-    for piece in pieces:
-        if not json:
-            console.data(piece)
-    result = warmed.result
-    ready_s = result.clocks.read_s + result.clocks.restore_s + result.clocks.prefill_s
-    if json:
-        counts = {name: getattr(answer, name) for name in ("reused", "evaluated", "generated", "ttft_s", "seconds")}
-        print_json({"answer": answer.text, "prefix": result, **counts})
-    else:
-        console.data("\n")
-    console.step(
-        f"prefix: {result.state} {result.tokens:,} tokens in {ready_s:.3f} s; TTFT {ready_s + answer.ttft_s:.3f} s "
-        f"(engine opened in {warmed.opened.seconds:.2f} s); prompt tokens evaluated {answer.evaluated + result.evaluated}, "
-        f"reused {answer.reused if result.state == 'restored' else 0}; {answer.generated} generated"
-    )
+    run_ask(Start(where, model, budget, ctx, threads), question, max_tokens=max_tokens, json=json)
+
+
+@app.command(epilog="Example: carbon why   |   carbon why --json   |   carbon why --tokens 3f2a 9c41")
+def why(
+    where: Where = Path(),
+    tokens: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--tokens",
+            metavar="A B",
+            help="Compare two prefixes: names of snapshots (their beginning is enough), or JSON files with token ids.",
+        ),
+    ] = None,
+    model: Model = None,
+    json: Json = False,
+) -> None:
+    """Say why the last warm start was a hit or a miss: what differs, in which layer, and what it cost."""
+    from carbon_mind.cli.why import run
+
+    run(where, tokens, model=model, json=json)
+
+
+@store_app.command(name="list", epilog="Example: carbon store list --json")
+def store_list(json: Json = False) -> None:
+    """Show what is stored: model, layer, tokens, size, hits, and the room that is left."""
+    from carbon_mind.cli.store import run_list
+
+    run_list(json=json)
+
+
+@store_app.command(name="verify", epilog="Example: carbon store verify")
+def store_verify(json: Json = False) -> None:
+    """Check every byte of every snapshot; what is damaged is set aside (exit code 6 then)."""
+    from carbon_mind.cli.store import run_verify
+
+    run_verify(json=json)
+
+
+@store_app.command(name="gc", epilog="Example: carbon store gc")
+def store_gc(json: Json = False) -> None:
+    """Remove what is of no use (set aside, unfinished, without its base, of an old format), then what is over budget."""
+    from carbon_mind.cli.store import run_gc
+
+    run_gc(json=json)
+
+
+@store_app.command(name="purge", epilog="Example: carbon store purge   |   carbon store purge --model smollm2")
+def store_purge(
+    model: Annotated[
+        str | None, typer.Option("--model", help="Only snapshots of models whose file name contains this.")
+    ] = None,
+    repository: Annotated[
+        str | None, typer.Option("--repository", help="Only layers of repositories of exactly this name.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Remove snapshots: they hold the text of repositories in a form that can be read back."""
+    from carbon_mind.cli.store import run_purge
+
+    run_purge(model=model, repository=repository, json=json)
 
 
 @app.command(epilog="Example: carbon doctor   |   carbon doctor --probe --model smollm2-135m")
@@ -337,6 +362,6 @@ def models_path(
     ] = None,
 ) -> None:
     """Print the file that a model name means."""
-    from carbon_mind import pipeline
+    from carbon_mind import opening
 
-    console.data(f"{pipeline.model_path(settings_only(model=name))}\n")
+    console.data(f"{opening.model_path(settings_only(model=name))}\n")

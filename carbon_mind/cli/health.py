@@ -7,7 +7,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from carbon_mind import __version__, pipeline
+from carbon_mind import __version__, opening
 from carbon_mind.errors import CarbonError
 from carbon_mind.machine import cpu
 from carbon_mind.models import check_header
@@ -46,7 +46,7 @@ def examine(settings: Settings, *, probe: bool) -> Health:
         problems.append(missing.reason)
     model = header = None
     try:
-        model = pipeline.model_path(settings)
+        model = opening.model_path(settings)
         header = check_header(model)
     except CarbonError as problem:
         problems.append(f"{problem.message} ({problem.hint})")
@@ -57,7 +57,7 @@ def examine(settings: Settings, *, probe: bool) -> Health:
         loaded = runtime()
         engine = f"llama-cpp-python {loaded.version}, build {build_hash(loaded.libraries)[:12]}"
         if model is not None and header is not None:
-            found = pipeline.probe_engine(settings, model, header, again=probe)
+            found = opening.probe_engine(settings, model, header, again=probe)
             verdict = found.outcome + (f" ({found.detail})" if found.detail else "")
             if found.outcome == "crashes":
                 problems.append("the engine dies in its first decode on this machine")

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from carbon_mind import pipeline
+from carbon_mind import opening, pipeline
 from carbon_mind.cli import console
 from carbon_mind.cli.common import place_and_settings, print_json
 from carbon_mind.errors import CarbonError, UsageProblem
@@ -42,7 +42,7 @@ def run(request: Request) -> None:
     talk = console.Talk()
     counting = None
     if request.model is not None:
-        opened = pipeline.open_engine(settings, talk)
+        opened = opening.open_engine(settings, talk)
         counting = pipeline.model_counting(opened)
     found = pipeline.build(place, settings, talk, counting=counting, full=request.full)
     line = describe(found)

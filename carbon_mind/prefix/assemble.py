@@ -1,18 +1,27 @@
-"""The prefix: everything of a chat that stands before the question, as exact tokens of one model.
+"""The prefix: everything of a chat that stands before the question, as exact tokens of one model, in layers.
 
-Where it ends is measured, not assumed: the chat is rendered and tokenized with questions that begin in very different ways, and
-the prefix is what all of them share. A token that would merge with the question's first characters is thereby left out, whatever
-the template and the tokenizer do. Each use compares again (`split`), so a surprise costs a prefill and never a wrong state.
+    [template + tools + rules]  <  [+ digest]  <  [+ volatile lines]
+
+A layer ends where nothing that may follow can change a token before the cut, and that is measured, not assumed: the chat is rendered
+and tokenized with followers that begin in very different ways, and the layer is what all of them share. A token that would merge
+with what follows is thereby left to the next layer, whatever the template and the tokenizer do. Each use compares again (`split`), so
+a surprise costs a prefill and never a wrong state.
+
+Order is what a change costs, and it is the order of the rendered text that counts: where a template writes the tools behind the
+system text, digest and volatile lines go to the start of the first user message, so that one base still serves every repository.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from carbon_mind.prefix import template
+from carbon_mind.prefix.spans import CLOSE, OPEN, Region, label
 from carbon_mind.safety.text import escape_special
-from carbon_mind.values import Message, Prefix, shared_length
+from carbon_mind.values import Message, Prefix, Span, shared_length
 
 Tokenize = Callable[[str], tuple[int, ...]]
 
@@ -23,7 +32,7 @@ INSTRUCTION = (
 )
 
 # Beginnings that tokenizers treat differently: letter, space, newline, digit, punctuation, two scripts, markup.
-_PROBES = ("Where", " and", "\nfirst", "42", "...", "\u00e9t\u00e9", "\u4f60\u597d", "<x>", "_a", "\tif")
+_PROBES = ("Where", " and", "\nfirst", "42", "...", "\u00e9t\u00e9", "\u4f60\u597d", "<x>", "_a", "\tif", "# x", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +45,118 @@ class Chat:
     special_tokens: tuple[str, ...]
 
 
-def system_text(digest: str) -> str:
-    """The system message: our instruction, then the digest in a fence that its own text cannot close (it is cleaned before)."""
-    return f"{INSTRUCTION}\n\n<repository-digest>\n{digest.strip()}\n</repository-digest>"
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands before the question, by reason to change. `tools` are JSON schemas as the chat API has them."""
+
+    digest: str
+    rules: str = INSTRUCTION
+    tools: tuple[Mapping[str, Any], ...] = ()
+    volatile: str = ""
 
 
-def render(chat: Chat, system: str, question: str) -> str:
-    """The whole prompt for one question. Special tokens inside either text are defused, so neither can end its message.
+def prompt_policy(chat: Chat) -> tuple[tuple[str, str], ...]:
+    """How text becomes tokens here, for the identity of a state."""
+    return (
+        ("add_generation_prompt", "true"),
+        ("bos", "written by the template"),
+        ("template", hashlib.sha256((chat.template or template.CHATML).encode()).hexdigest()),
+    )
 
-    A template that knows no system role gets the system text at the start of the user's message.
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a template arranges a chat: with a system role of its own or not, and where in the text the tools are."""
+
+    system: bool
+    tools: tuple[int, int]  # start and end in the rendered text; both 0 without tools
+    apart: bool  # digest and volatile lines are in the user's message, because the tools come behind the system text
+
+
+def render(chat: Chat, head: Head, question: str) -> str:
+    """The whole prompt for one question. Special tokens inside any text are defused, so none can end its message.
+
+    A template that knows no system role gets the system text at the start of the user's message. Raises TemplateRefused.
     """
-    safe_system = escape_special(system, chat.special_tokens)
-    safe_question = escape_special(question, chat.special_tokens)
-    messages = (Message("system", safe_system), Message("user", safe_question))
-    merged = (Message("user", f"{safe_system}\n\n{safe_question}"),)
+    return _render(chat, head, question, _layout(chat, head))
+
+
+def _render(chat: Chat, head: Head, question: str, arranged: _Layout) -> str:
+    rules, facts, ask = (escape_special(text, chat.special_tokens) for text in (head.rules, _facts(head), question))
+    if not arranged.system:
+        return _filled(chat, head.tools, Message("user", f"{rules}\n\n{facts}\n\n{ask}"))
+    if arranged.apart:
+        return _filled(chat, head.tools, Message("system", rules), Message("user", f"{facts}\n\n{ask}"))
+    return _filled(chat, head.tools, Message("system", f"{rules}\n\n{facts}"), Message("user", ask))
+
+
+def _filled(chat: Chat, tools: Sequence[Mapping[str, Any]], *messages: Message) -> str:
+    return template.render(chat.template, messages, tools=tools, bos_token=chat.bos_token, eos_token=chat.eos_token)
+
+
+def _facts(head: Head) -> str:
+    """Digest and volatile lines, the digest in a fence that its own text cannot close (it is cleaned before)."""
+    fenced = f"{OPEN}\n{head.digest.strip()}\n{CLOSE}"
+    return f"{fenced}\n\n{head.volatile.strip()}" if head.volatile.strip() else fenced
+
+
+def _layout(chat: Chat, head: Head) -> _Layout:
+    rules = escape_special(head.rules, chat.special_tokens) or "rules"
+    messages = Message("system", rules), Message("user", "?")
     try:
-        text = template.render(chat.template, messages, bos_token=chat.bos_token, eos_token=chat.eos_token)
-        if safe_system in text:
-            return text
+        text = _filled(chat, head.tools, *messages)
     except template.TemplateRefused:
-        pass
-    return template.render(chat.template, merged, bos_token=chat.bos_token, eos_token=chat.eos_token)
+        return _Layout(False, (0, 0), False)
+    if rules not in text:  # dropped, or changed beyond recognition
+        return _Layout(False, (0, 0), False)
+    if not head.tools:
+        return _Layout(True, (0, 0), False)
+    without = _filled(chat, (), *messages)
+    start = _shared(text, without)
+    behind = _shared(text[start:][::-1], without[start:][::-1])
+    tools = (start, len(text) - behind)
+    return _Layout(True, tools, tools[0] > text.index(rules))
 
 
-def assemble(chat: Chat, digest: str, tokenize: Tokenize) -> Prefix:
-    """Tokens that every question's prompt begins with, for this digest and this model."""
-    system = system_text(digest)
-    first = tokenize(render(chat, system, _PROBES[0]))
-    length = min(shared_length(first, tokenize(render(chat, system, probe))) for probe in _PROBES[1:])
-    return Prefix(first[:length])
+def _shared(left: str, right: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def assemble(chat: Chat, head: Head, tokenize: Tokenize, piece: Callable[[int], bytes]) -> Prefix:
+    """Tokens that every question's prompt begins with, for this head and this model, and where its layers end.
+
+    `piece` gives the bytes of a token, for the names of what stands where. Raises TemplateRefused.
+    """
+    arranged = _layout(chat, head)
+    text = _render(chat, head, _PROBES[0], arranged)
+    whole = tokenize(text)
+
+    def end(variants: Iterable[Head], question: str = _PROBES[0]) -> int:
+        return min(shared_length(whole, tokenize(_render(chat, other, question, arranged))) for other in variants)
+
+    last = min(end((head,), probe) for probe in _PROBES)
+    ends = [("base", end(replace(head, digest=probe) for probe in _PROBES))]
+    if head.volatile.strip():
+        ends.append(("digest", end(replace(head, volatile=probe) for probe in _PROBES)))
+        ends.append(("volatile", last))
+    else:
+        ends.append(("digest", last))
+    layers: list[Span] = []
+    for name, at in ends:
+        if at > (layers[-1].end if layers else 0):
+            layers.append(Span(name, at))
+    tokens = whole[:last]
+    return Prefix(tokens, tuple(layers), label(text, _regions(chat, head, text, arranged), tokens, piece))
+
+
+def _regions(chat: Chat, head: Head, text: str, arranged: _Layout) -> list[Region]:
+    """Where rules, tools and volatile lines are in the rendered text."""
+    found = [("tools", *arranged.tools)]
+    for name, content in (("rules", head.rules), ("volatile", head.volatile.strip())):
+        content = escape_special(content, chat.special_tokens)
+        if content and (start := text.find(content)) >= 0:
+            found.append((name, start, start + len(content)))
+    return found
 
 
 def split(prefix: Prefix, prompt: Sequence[int]) -> int:

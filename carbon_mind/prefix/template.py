@@ -6,7 +6,7 @@ The template is a program inside a downloaded file, so it runs in Jinja's sandbo
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from carbon_mind.errors import ModelProblem
@@ -52,9 +52,10 @@ def render(
     *,
     bos_token: str,
     eos_token: str,
+    tools: Sequence[Mapping[str, Any]] = (),
     add_generation_prompt: bool = True,
 ) -> str:
-    """The prompt text of a chat. Raises TemplateRefused."""
+    """The prompt text of a chat; `tools` are JSON schemas as the chat API has them. Raises TemplateRefused."""
     import jinja2
 
     try:
@@ -63,7 +64,7 @@ def render(
             add_generation_prompt=add_generation_prompt,
             bos_token=bos_token,
             eos_token=eos_token,
-            tools=None,
+            tools=[dict(tool) for tool in tools] or None,
         )
     except (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as refused:
         raise TemplateRefused(f"the model's chat template refuses the messages: {refused}") from refused

@@ -1,7 +1,12 @@
 """The folder of snapshots. A snapshot is found by what it is, never by a name somebody gave it.
 
-The file name is a hash over identity and tokens, so equal states share one file; the header's full identity and tokens are compared
-again on every read, so a hash alone never decides. A damaged file is set aside (`*.rejected`), reported once and never read again.
+The file name is a hash over identity, tokens and the ends of the layers, so equal states share one file, and a name cannot lead out
+of the folder. The header's full identity and tokens are compared again on every read: a hash alone never decides. A damaged file is
+set aside (`*.rejected`), reported once and never read again.
+
+Each layer of a prefix is a file with that layer's positions alone. What is written is written under a lock, into a file that is
+renamed into place; what is read needs no lock. A restore leaves one byte behind in `<name>.hits`: appending is atomic, so that two
+processes cannot lose each other's count, and no index can disagree with the files.
 """
 
 from __future__ import annotations
@@ -9,20 +14,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterable
+import re
+import time
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from carbon_mind.errors import SnapshotRejected, StorageProblem
-from carbon_mind.safety.files import atomic_write, private_dir, remove_orphans
+from carbon_mind.safety.files import atomic_write, is_unfinished, private_dir, remove_orphans, require_space
+from carbon_mind.safety.lock import locked
 from carbon_mind.store import format as layout
 from carbon_mind.store.format import Header
-from carbon_mind.values import Identity, shared_length
+from carbon_mind.values import Change, Identity, Prefix, Span, shared_length
 
 SUFFIX = ".kv"
 REJECTED = ".rejected"
+HITS = ".hits"
+LOCK = "lock"
+LOCK_TIMEOUT_S = 60.0
+SPARE = 256 << 20
+"""Bytes of the disk that are left to everybody else."""
+HALF_LIFE_S = 7 * 86400.0
+TOKEN_WORTH = 1 << 20
+"""Bytes that may be read to save one token: at memory speed half a millisecond, and no model here evaluates a token sooner."""
+_NAME = re.compile(r"[0-9a-f]{64}\.kv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +48,51 @@ class Snapshot:
 
     name: str
     header: Header
-    payload: bytearray
+    payload: memoryview
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A snapshot as `ls` sees it."""
+    """A snapshot file as the folder shows it."""
 
     name: str
     size: int  # bytes
-    used_ns: int  # time of last use, ns since the epoch
+    used_ns: int  # time of the last use, ns since the epoch
+    hits: int  # restores so far
 
 
-def key(identity: Identity, tokens: Iterable[int]) -> str:
-    """Hex SHA-256 over everything that must match: the identity's canonical JSON and the exact tokens."""
-    digest = hashlib.sha256(msgspec.json.encode(identity, order="deterministic"))
-    for token in tokens:
-        digest.update(token.to_bytes(8, "little", signed=True))
-    return digest.hexdigest()
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What can be had from the store for a prefix: these files, of which the first `tokens` tokens are usable."""
+
+    names: tuple[str, ...] = ()
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Closest:
+    """The stored state that is nearest to one that is missing, and what keeps it from being used."""
+
+    header: Header
+    changes: tuple[Change, ...]  # empty: the identity is the same, the tokens are not
+    shared: int  # tokens from the start that are the same
+
+
+def names(identity: Identity, tokens: tuple[int, ...], layers: Iterable[Span]) -> tuple[str, ...]:
+    """File names of the layers of a prefix: hex SHA-256 over all that must match, up to each layer's end."""
+    digest = hashlib.sha256(f"{layout.VERSION}\n".encode() + msgspec.json.encode(identity, order="deterministic"))
+    found, start = [], 0
+    for layer in layers:
+        digest.update(b"".join(token.to_bytes(8, "little", signed=True) for token in tokens[start : layer.end]))
+        digest.update(b"|")  # the same tokens cut elsewhere are other files
+        found.append(digest.hexdigest() + SUFFIX)
+        start = layer.end
+    return tuple(found)
+
+
+def name_of(header: Header) -> str:
+    """The name that a snapshot with this header must have."""
+    return names(header.identity, header.tokens, header.layers)[-1]
 
 
 class Store:
@@ -59,39 +103,136 @@ class Store:
         self.folder = private_dir(folder)
         self.budget = budget
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Where the snapshot of this name is. Raises SnapshotRejected for what is no name of a snapshot."""
+        if not _NAME.fullmatch(name):
+            raise SnapshotRejected(f"{name!r} is not the name of a snapshot")
         return self.folder / name
 
-    def find(self, identity: Identity, tokens: tuple[int, ...]) -> Snapshot | None:
-        """The snapshot for exactly this identity and these tokens, verified; None when there is none.
+    def has(self, name: str) -> bool:
+        """Whether there is a file of that name; what it holds shows when it is read."""
+        return os.path.lexists(self.path(name))
 
-        Raises SnapshotRejected when there is one and it is damaged; it has then been set aside.
+    # --- finding ---
+
+    def plan(
+        self, identity: Identity, prefix: Prefix, *, rollback: bool, without: Container[str] = ()
+    ) -> tuple[Plan, Closest | None]:
+        """The most that can be restored of `prefix`, and if that is not all, the closest state there is.
+
+        With `rollback` (dense attention) a state may be restored and cut, so its tokens need only begin like the prefix; without,
+        it must be a prefix of it as a whole. Snapshots named in `without` are as good as missing.
         """
-        name = key(identity, tokens) + SUFFIX
+
+        wanted = names(identity, prefix.tokens, prefix.layers)
+        if all(name not in without and self.has(name) for name in wanted):
+            return Plan(wanted, len(prefix.tokens)), None
+        entries = self.entries()
+        sizes = {entry.name: entry.size for entry in entries}
+
+        def there(chain: Iterable[str]) -> bool:
+            return all(name not in without and name in sizes for name in chain)
+
+        best, best_gain, closest = Plan(), 0.0, None
+        for entry in reversed(entries):  # of equal ones, the one used last
+            header = self.header(entry.name)
+            if header is None:
+                continue
+            changes = identity_changes(header.identity, identity)
+            shared = shared_length(header.tokens, prefix.tokens)
+            if closest is None or (-len(changes), shared) > (-len(closest.changes), closest.shared):
+                closest = Closest(header, changes, shared)
+            if changes:
+                continue
+            if shared < len(header.tokens) and not rollback:
+                continue
+            used = [layer for i, layer in enumerate(header.layers) if i == 0 or header.layers[i - 1].end < shared]
+            chain = names(identity, header.tokens, used)
+            if shared > 0 and there(chain):
+                gain = shared - sum(sizes[name] for name in chain) / TOKEN_WORTH
+                if gain > best_gain:
+                    best, best_gain = Plan(chain, shared), gain
+        return best, closest
+
+    def read(self, name: str, identity: Identity, tokens: tuple[int, ...]) -> Snapshot:
+        """The snapshot of that name, verified, which must be of this identity and agree with these tokens as far as both go.
+
+        Raises SnapshotRejected; a snapshot that is damaged or something else has then been set aside.
+        """
+
+        def accept(header: Header, length: int) -> None:
+            fits = shared_length(header.tokens, tokens) == min(len(header.tokens), len(tokens))
+            if name_of(header) != name or header.identity != identity or not fits:
+                raise SnapshotRejected("it belongs to another prefix or engine")
+            if length > self.budget:
+                raise SnapshotRejected(f"its payload of {length:,} bytes is larger than the store may be")
+
         try:
-            header, payload = layout.read(self._path(name))
-        except FileNotFoundError:
-            return None
+            header, payload = layout.read(self.path(name), accept)
         except SnapshotRejected as damaged:
             self.reject(name)
             raise SnapshotRejected(f"snapshot {name[:12]} was set aside: {damaged.message}") from damaged
-        except OSError as unreadable:
-            raise SnapshotRejected(f"snapshot {name[:12]} cannot be read: {unreadable.strerror}") from unreadable
-        if header.identity != identity or header.tokens != tokens:
-            self.reject(name)
-            raise SnapshotRejected(f"snapshot {name[:12]} was set aside: it belongs to another prefix or engine")
-        with contextlib.suppress(OSError):
-            os.utime(self._path(name))
+        except (OSError, MemoryError) as unreadable:
+            reason = unreadable.strerror if isinstance(unreadable, OSError) else "out of memory"
+            raise SnapshotRejected(f"snapshot {name[:12]} cannot be read: {reason}") from unreadable
         return Snapshot(name, header, payload)
+
+    def header(self, name: str) -> Header | None:
+        """The verified header of a snapshot; None when it cannot be read or is damaged."""
+        path = self.path(name)
+        try:
+            with layout.open_regular(path) as file:
+                return layout.read_header(file)[0]
+        except (OSError, SnapshotRejected):
+            return None
+
+    def used(self, name: str) -> None:
+        """Count a restore. A store that cannot be written is still a store."""
+        with contextlib.suppress(OSError):
+            os.utime(self.path(name))
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+            descriptor = os.open(self.folder / (name + HITS), flags, 0o600)
+            try:
+                os.write(descriptor, b"+")
+            finally:
+                os.close(descriptor)
 
     def reject(self, name: str) -> None:
         """Set a snapshot aside under a name that is never looked up; an earlier one of that name is replaced."""
         with contextlib.suppress(OSError):
-            self._path(name).replace(self._path(name + REJECTED))
+            self.path(name).replace(self.folder / (name + REJECTED))
 
-    def put(self, header: Header, payload: bytes | bytearray | memoryview) -> tuple[str, int]:
-        """Write a snapshot; returns its name and the bytes written. Room is made before writing. Raises StorageProblem."""
-        name = key(header.identity, header.tokens) + SUFFIX
+    def entries(self) -> list[Entry]:
+        """All snapshots, least recently used first."""
+        found, hits = [], {}
+        for item in os.scandir(self.folder):
+            with contextlib.suppress(FileNotFoundError):  # another process is cleaning up
+                if _NAME.fullmatch(item.name) and item.is_file(follow_symlinks=False):
+                    info = item.stat(follow_symlinks=False)
+                    found.append((item.name, info.st_size, info.st_mtime_ns))
+                elif item.name.endswith(HITS):
+                    hits[item.name.removesuffix(HITS)] = item.stat(follow_symlinks=False).st_size
+        entries = [Entry(name, size, used, hits.get(name, 0)) for name, size, used in found]
+        return sorted(entries, key=lambda entry: (entry.used_ns, entry.name))
+
+    def size(self) -> int:
+        """Bytes on disk, rejected and unfinished files included."""
+        return sum(size for _, size in self._files())
+
+    def _files(self) -> Iterator[tuple[str, int]]:
+        for item in os.scandir(self.folder):
+            with contextlib.suppress(FileNotFoundError):
+                if not item.is_dir(follow_symlinks=False):
+                    yield item.name, item.stat(follow_symlinks=False).st_size
+
+    # --- writing ---
+
+    def put(self, header: Header, payload: bytes | bytearray | memoryview, *, replace: bool = False) -> tuple[str, int]:
+        """Write a snapshot; returns its name and the bytes written: 0 when it is there already and `replace` is not asked for.
+
+        Room is made before writing. Raises StorageProblem: over budget, disk full or read-only, or the store is held too long.
+        """
+        name = name_of(header)
         parts = list(layout.chunks(header, payload))
         size = sum(len(part) for part in parts)
         if size > self.budget:
@@ -99,76 +240,154 @@ class Store:
                 f"a snapshot of {size:,} bytes is larger than the store's budget of {self.budget:,}",
                 hint="raise store_budget_mib in the settings",
             )
-        self._make_room(size, name)
-        atomic_write(self._path(name), parts, mode=0o600)
+        with self._alone():
+            if not replace and self.header(name) is not None:  # another process was first
+                return name, 0
+            keep = {*names(header.identity, header.tokens, header.layers)}
+            self._make_room(size, keep)
+            require_space(self.folder, size + SPARE)
+            atomic_write(self.path(name), parts, mode=0o600)
         return name, size
 
-    def entries(self) -> list[Entry]:
-        """All snapshots, least recently used first."""
-        found = []
-        for item in os.scandir(self.folder):
-            if item.name.endswith(SUFFIX) and item.is_file(follow_symlinks=False):
-                info = item.stat(follow_symlinks=False)
-                found.append(Entry(item.name, info.st_size, info.st_mtime_ns))
-        return sorted(found, key=lambda entry: (entry.used_ns, entry.name))
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """The lock of all who write or remove; what a killed one left behind is removed first."""
+        try:
+            with locked(self.folder / LOCK, timeout_s=LOCK_TIMEOUT_S):
+                remove_orphans(self.folder, age_s=0)
+                yield
+        except OSError as refused:
+            raise StorageProblem(
+                f"the store in {self.folder} cannot be written: {refused.strerror}",
+                hint="check the folder and its disk, or set cache_dir",
+            ) from refused
 
-    def size(self) -> int:
-        """Bytes on disk, rejected and unfinished files included."""
-        return sum(item.stat(follow_symlinks=False).st_size for item in os.scandir(self.folder))
+    def remove(self, name: str) -> int:
+        """Remove a snapshot and its count of hits; returns the bytes freed. What is gone already is no error."""
+        freed = 0
+        for path in (self.path(name), self.folder / (name + HITS)):
+            with contextlib.suppress(FileNotFoundError):
+                size = path.lstat().st_size
+                path.unlink()
+                freed += size
+        return freed
 
-    def _make_room(self, size: int, keep: str) -> None:
-        remove_orphans(self.folder)
-        entries = self.entries()
-        total = sum(entry.size for entry in entries) + size
-        for entry in entries:
+    def _make_room(self, size: int, keep: set[str]) -> list[str]:
+        """Evict until `size` more bytes are within the budget; returns what was evicted."""
+        total = sum(found for _, found in self._files()) + size
+        evicted = []
+        for name, bytes_there in self._useless():
             if total <= self.budget:
                 break
-            if entry.name != keep:
-                with contextlib.suppress(OSError):
-                    self._path(entry.name).unlink()
-                total -= entry.size
+            (self.folder / name).unlink(missing_ok=True)
+            total -= bytes_there
+        left = [(entry, self.header(entry.name)) for entry in self.entries()] if total > self.budget else []
+        while total > self.budget and (victim := _least_worth(left, keep)) is not None:
+            total -= self.remove(victim)
+            evicted.append(victim)
+            left = [item for item in left if item[0].name != victim]
+        return evicted
 
-    def explain(self, identity: Identity, tokens: tuple[int, ...]) -> str:
-        """Why there is no snapshot for this: the closest one and its first difference, in one line."""
-        closest: tuple[int, int, str] = (-1, 0, "nothing has been stored for this model yet")
-        for entry in reversed(self.entries()):
-            try:
-                with layout.open_regular(self._path(entry.name)) as file:
-                    header, _ = layout.read_header(file)
-            except (OSError, SnapshotRejected):
-                continue
-            if header.identity.model != identity.model:
-                continue
-            differences = identity_differences(header.identity, identity)
-            if differences:
-                candidate = (
-                    0,
-                    -len(differences),
-                    "the stored state is of another setup: " + "; ".join(differences[:3]),
-                )
-            else:
-                shared = shared_length(header.tokens, tokens)
-                candidate = (1, shared, f"the closest stored prefix differs from token {shared} of {len(tokens)} on")
-            if candidate[:2] > closest[:2]:
-                closest = candidate
-        return closest[2]
+    def _useless(self) -> Iterator[tuple[str, int]]:
+        """Files that nobody will read: set aside, or counting the hits of a snapshot that is gone."""
+        for name, size in list(self._files()):
+            orphan = name.endswith(HITS) and not os.path.lexists(self.folder / name.removesuffix(HITS))
+            if name.endswith(REJECTED) or orphan:
+                yield name, size
+
+    # --- keeping house ---
+
+    def verify(self, name: str) -> Header:
+        """Re-derive everything about one snapshot: checksums, lengths, name, layers before it. Raises SnapshotRejected, OSError."""
+        header, _ = layout.verify(self.path(name))
+        if name_of(header) != name:
+            raise SnapshotRejected("its name is not the hash of its content")
+        if header.pos_max != len(header.tokens) - 1 or not 0 <= header.pos_min <= header.pos_max:
+            raise SnapshotRejected(f"positions {header.pos_min} to {header.pos_max} do not fit its tokens")
+        for parent in _parents(header):
+            if self.header(parent) is None:
+                raise SnapshotRejected(f"the layer before it ({parent[:12]}) is missing")
+        return header
+
+    def collect(self) -> dict[str, int]:
+        """Remove what is of no use, then what is over budget: file name -> bytes. Raises StorageProblem."""
+        removed: dict[str, int] = {}
+        with self._alone():
+            for name, size in list(self._useless()):
+                (self.folder / name).unlink(missing_ok=True)
+                removed[name] = size
+            while useless := [entry.name for entry in self.entries() if not self._usable(entry.name)]:
+                removed |= {name: self.remove(name) for name in useless}  # one that others build upon: theirs are next
+            sizes = {entry.name: entry.size for entry in self.entries()}
+            removed |= {name: sizes.get(name, 0) for name in self._make_room(0, set())}
+        return removed
+
+    def _usable(self, name: str) -> bool:
+        header = self.header(name)
+        if header is None or name_of(header) != name:
+            return False
+        return all(self.header(parent) is not None for parent in _parents(header))
+
+    def purge(self, chosen: Callable[[Entry], bool] = lambda _entry: True) -> dict[str, int]:
+        """Remove the chosen snapshots and those that build upon them, and all that was set aside. Raises StorageProblem."""
+        with self._alone():
+            removed = {entry.name: self.remove(entry.name) for entry in self.entries() if chosen(entry)}
+        return removed | self.collect()
+
+    def unfinished(self) -> list[str]:
+        """Names of files that a killed process did not finish."""
+        return sorted(name for name, _ in self._files() if is_unfinished(name))
+
+    def rejected(self) -> list[str]:
+        """Names of the files that were set aside."""
+        return sorted(name for name, _ in self._files() if name.endswith(REJECTED))
 
 
-def identity_differences(old: Identity, new: Identity) -> list[str]:
-    """Fields that differ, each as `name (old -> new)`; hashes are shortened."""
+def _least_worth(entries: list[tuple[Entry, Header | None]], keep: set[str]) -> str | None:
+    """The snapshot whose loss costs least: never one of `keep`, nor one that others build upon; system layers last.
+
+    Order: hits (halved for every week since the last one), tokens saved per byte, age.
+    """
+    parents = {parent for _, header in entries if header is not None for parent in _parents(header)}
+    now = time.time_ns()
+
+    def worth(item: tuple[Entry, Header | None]) -> tuple[float, ...]:
+        entry, header = item
+        if header is None:
+            return (-1.0,)
+        age_s = max(now - entry.used_ns, 0) / 1e9
+        hits = entry.hits * 0.5 ** int(age_s / HALF_LIFE_S)
+        return (float(header.start == 0), hits, (len(header.tokens) - header.start) / entry.size, -age_s)
+
+    candidates = [item for item in entries if item[0].name not in keep and item[0].name not in parents]
+    return min(candidates, key=worth)[0].name if candidates else None
+
+
+def _parents(header: Header) -> tuple[str, ...]:
+    """Names of the files of the layers before."""
+    return names(header.identity, header.tokens, header.layers)[:-1]
+
+
+def identity_changes(old: Identity, new: Identity) -> tuple[Change, ...]:
+    """Fields that differ, by name; a parameter that is in one of them only is `unset` in the other."""
     found = [
-        f"{name} ({_short(getattr(old, name))} -> {_short(getattr(new, name))})"
+        Change(name, getattr(old, name), getattr(new, name))
         for name in ("engine", "build", "model")
         if getattr(old, name) != getattr(new, name)
     ]
-    for name in ("context", "environment"):
+    for name in ("context", "environment", "prompt"):
         before, after = dict(getattr(old, name)), dict(getattr(new, name))
         found += [
-            f"{field} ({before.get(field, 'unset')} -> {after.get(field, 'unset')})"
+            Change(field, before.get(field, "unset"), after.get(field, "unset"))
             for field in sorted(before.keys() | after.keys())
             if before.get(field) != after.get(field)
         ]
-    return found
+    return tuple(found)
+
+
+def describe(change: Change) -> str:
+    """`field (old -> new)`; hashes are shortened."""
+    return f"{change.field} ({_short(change.old)} -> {_short(change.new)})"
 
 
 def _short(value: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tiny_models
 from tests.conftest import Repository
 
 CARBON = [sys.executable, "-m", "carbon_mind"]
@@ -267,13 +268,65 @@ def test_warm_evaluates_once_and_then_nothing(sample: Repository, tiny: Callable
     first = json.loads(carbon("warm", "--json", "--model", model, cwd=sample.path).stdout)
     assert first["state"] == "prefilled"
     assert first["evaluated"] == first["tokens"] > 100
-    second = json.loads(carbon("warm", "--json", "--model", model, cwd=sample.path).stdout)
-    assert (second["state"], second["evaluated"], second["bytes_written"]) == ("restored", 0, 0)
-    assert second["restored"] == first["tokens"]
+    assert [layer["name"] for layer in first["layers"]] == ["base", "digest"]
+    proved = json.loads(carbon("warm", "--prove", "--json", "--model", model, cwd=sample.path).stdout)
+    assert (proved["state"], proved["evaluated"], proved["bytes_written"]) == ("restored", 0, 0)
+    assert proved["restored"] == first["tokens"]
     sample.write("Makefile", "test:\n\tpytest\n")
     third = carbon("warm", "--model", model, cwd=sample.path)
-    assert third.stdout.startswith("warm: prefilled")
+    assert third.stdout.startswith("warm: restored ")
+    assert f"of {first['tokens']:,}" not in third.stdout, "another digest, another length"
     assert "differs from token" in third.stderr
+    fourth = json.loads(carbon("warm", "--fresh", "--json", "--model", model, cwd=sample.path).stdout)
+    assert fourth["state"] == "prefilled"
+
+
+def test_warm_with_nothing_changed_loads_no_model_and_writes_nothing(
+    sample: Repository, tiny: Callable[[str], Path], private_home: Path
+) -> None:
+    model = tiny("dense")
+    first = json.loads(carbon("warm", "--json", "--model", model, cwd=sample.path).stdout)
+    before = {path: path.stat().st_mtime_ns for path in (private_home / "cache").rglob("*.kv")}
+    code = (
+        "import sys; from carbon_mind.cli import main; sys.argv = ['carbon', 'warm', '--json', '--model', sys.argv[1]]\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(sorted({'numpy', 'llama_cpp', 'jinja2', 'tree_sitter'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model)], cwd=sample.path, capture_output=True, text=True, check=True
+    )
+    result = json.loads(done.stdout)
+    assert (result["state"], result["tokens"]) == ("ready", first["tokens"])
+    assert (result["evaluated"], result["restored"], result["bytes_read"], result["bytes_written"]) == (0, 0, 0, 0)
+    assert done.stderr.strip().splitlines()[-1] == "[]", "the engine was not even imported"
+    assert {path: path.stat().st_mtime_ns for path in (private_home / "cache").rglob("*.kv")} == before
+    told = carbon("warm", "--model", model, cwd=sample.path)
+    assert told.stdout.startswith(f"warm: ready, {first['tokens']:,} tokens are stored in 2 layers")
+    other = json.loads(carbon("warm", "--json", "--ctx", "2048", "--model", model, cwd=sample.path).stdout)
+    assert other["state"] == "prefilled"
+    assert (
+        json.loads(carbon("warm", "--json", "--threads", "1", "--model", model, cwd=sample.path).stdout)["state"]
+        == "ready"
+    )
+
+
+def test_a_model_swapped_at_the_same_path_size_and_time_is_found(
+    sample: Repository, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    model = tmp_path / "model.gguf"
+    model.write_bytes(tiny("dense").read_bytes())
+    info = model.stat()
+    carbon("warm", "--model", model, cwd=sample.path)
+    assert carbon("warm", "--model", model, cwd=sample.path).stdout.startswith("warm: ready")
+    other = tiny_models.dense(tmp_path / "other.gguf", seed=9).read_bytes()
+    assert len(other) == info.st_size
+    with model.open("r+b") as file:  # the same inode
+        file.write(other)
+    os.utime(model, ns=(info.st_atime_ns, info.st_mtime_ns))
+    assert (model.stat().st_size, model.stat().st_ino) == (info.st_size, info.st_ino)
+    done = carbon("warm", "--model", model, cwd=sample.path)
+    assert done.stdout.startswith("warm: prefilled")
+    assert "model (" in done.stderr
 
 
 def test_ask_streams_the_answer_and_counts_on_stderr(sample: Repository, tiny: Callable[[str], Path]) -> None:

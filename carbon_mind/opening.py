@@ -1,0 +1,192 @@
+"""From settings to an engine that is known to survive, and to what identifies a request without opening one.
+
+A request is all that decides the prefix and its state: the model's bytes, the engine's build, the options, the environment, the CPU and
+the digest. Hashed, it finds the snapshots of an earlier warm start in milliseconds, where loading the model takes a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from carbon_mind.errors import SettingsProblem, StorageProblem
+from carbon_mind.settings import Settings
+from carbon_mind.values import Identity
+
+if TYPE_CHECKING:  # each command imports what it needs and no more
+    from carbon_mind.engine.base import Adapter, Engine, EngineOptions
+    from carbon_mind.engine.probe import Verdict
+    from carbon_mind.models import GgufInfo
+    from carbon_mind.prefix.assemble import Chat
+
+
+_DECIDING = ("n_ctx", "type_k", "type_v", "flash_attention", "gpu_layers", "rope_freq_base", "rope_freq_scale")
+
+
+class Listener(Protocol):
+    """Who is told what happens on the way."""
+
+    def notice(self, text: str) -> None:
+        """Something the user should know; the work goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An engine that is known to survive, and what identifies it."""
+
+    engine: Engine
+    identity: Identity
+    chat: Chat
+    model: Path
+    verdict: Verdict
+    seconds: float  # to verify, probe and load
+
+
+def model_path(settings: Settings) -> Path:
+    """The GGUF file that the settings mean. Raises NoModel, ModelDamaged."""
+    from carbon_mind.models import resolve
+
+    return resolve(settings.model, settings.models, None)
+
+
+def check_model(model: Path) -> GgufInfo:
+    """The header of the model, the headers of its other parts looked at as well. Raises ModelDamaged."""
+    from carbon_mind.models import check_header, parts
+
+    first, *others = parts(model)
+    header = check_header(first)
+    for part in others:
+        check_header(part)
+    return header
+
+
+def _verdicts(settings: Settings) -> Path:
+    return settings.cache / "engine-verdicts.json"
+
+
+def _hashes(settings: Settings) -> Path:
+    return settings.cache / "model-hashes.json"
+
+
+def _kind(header: GgufInfo) -> str:
+    return f"{header.architecture}/{header.file_type}"
+
+
+def probe_engine(settings: Settings, model: Path, header: GgufInfo, *, again: bool = False) -> Verdict:
+    """Whether the engine survives this kind of model on this machine; `again` asks although the answer is known.
+
+    Raises NoEngine.
+    """
+    from carbon_mind.engine import probe as engine_probe
+    from carbon_mind.engine.llama import build_hash, installed
+    from carbon_mind.safety.files import private_dir
+
+    with contextlib.suppress(StorageProblem):  # then nothing is remembered
+        private_dir(settings.cache)
+    key = engine_probe.verdict_key(build_hash(installed()[1]), _kind(header))
+    return engine_probe.probe(model, key, _verdicts(settings), again=again)
+
+
+def open_engine(settings: Settings, report: Listener) -> Opened:
+    """Find the model, verify its header, probe the engine in a child process, and load. Raises ModelProblem, EngineProblem."""
+    from carbon_mind.engine.llama import LlamaEngine
+    from carbon_mind.engine.probe import require
+    from carbon_mind.models import model_sha256
+    from carbon_mind.prefix.assemble import Chat, prompt_policy
+
+    started = time.perf_counter()
+    model = model_path(settings)
+    verdict = probe_engine(settings, model, check_model(model))
+    extra_buffers = require(verdict)
+    if not extra_buffers:
+        report.notice(f"the engine's extra buffer types crash on this CPU ({verdict.detail}); running without them")
+    engine = LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers)
+    info = engine.info
+    chat = Chat(info.chat_template, info.bos_token, info.eos_token, info.special_tokens)
+    identity = engine.fingerprint(model_sha256(model, _hashes(settings)))
+    identity = replace(identity, prompt=prompt_policy(chat))
+    return Opened(engine, identity, chat, model, verdict, time.perf_counter() - started)
+
+
+def open_vocabulary(settings: Settings) -> Callable[[Sequence[int]], str]:
+    """Token ids to text by the model that the settings mean, without its weights. Raises ModelProblem, EngineProblem."""
+    from carbon_mind.engine import llama
+
+    model = model_path(settings)
+    check_model(model)
+    return llama.open_vocabulary(model).detokenize
+
+
+def engine_options(settings: Settings, model: Path) -> EngineOptions:
+    """The settings as the engine wants them. Raises ModelDamaged and SettingsProblem for a LoRA adapter."""
+    from carbon_mind.engine.base import EngineOptions
+
+    return EngineOptions(
+        model=model,
+        n_ctx=settings.n_ctx,
+        n_batch=settings.n_batch,
+        threads=settings.threads,
+        type_k=settings.type_k,
+        type_v=settings.type_v,
+        flash_attention=settings.flash_attention,
+        gpu_layers=settings.gpu_layers,
+        rope_freq_base=settings.rope_freq_base,
+        rope_freq_scale=settings.rope_freq_scale,
+        lora=tuple(_adapters(settings)),
+    )
+
+
+def _adapters(settings: Settings) -> Iterator[Adapter]:
+    """The adapters of the setting `lora`: FILE or FILE:SCALE, separated by commas, as llama.cpp's --lora-scaled has them."""
+    from carbon_mind.engine.base import Adapter
+    from carbon_mind.models import model_sha256
+
+    for given in filter(None, settings.lora.split(",")):
+        name, _, scale = given.rpartition(":")
+        try:
+            path, factor = Path(name or given), float(scale) if name else 1.0
+        except ValueError:
+            path, factor = Path(given), 1.0  # a colon in the path, and no scale
+        path = path.expanduser()
+        if not path.is_file():
+            raise SettingsProblem(
+                f"there is no LoRA adapter {path}", hint="set lora to FILE or FILE:SCALE, comma-separated"
+            )
+        yield Adapter(path, model_sha256(path, _hashes(settings)), factor)
+
+
+def request(settings: Settings, model: Path, header: GgufInfo, markdown: str) -> str:
+    """All that decides which snapshots a warm start ends with, as JSON; "" while the engine has not been probed here.
+
+    What changes no state is left out: batch size and threads. Raises what `open_engine` raises for a model or an engine that
+    is not there.
+    """
+    import msgspec
+
+    from carbon_mind.engine.llama import build_hash, environment, installed
+    from carbon_mind.engine.probe import read_verdicts, verdict_key
+    from carbon_mind.models import model_sha256
+    from carbon_mind.program import PREFIX, program
+
+    version, libraries = installed()
+    build = build_hash(libraries)
+    verdict = read_verdicts(_verdicts(settings)).get(verdict_key(build, _kind(header)))
+    if verdict is None:
+        return ""
+    options = engine_options(settings, model)
+    facts = {
+        "program": program(PREFIX),
+        "engine": version,
+        "build": build,
+        "model": model_sha256(model, _hashes(settings)),
+        "verdict": verdict.outcome,
+        "lora": [(adapter.sha256, adapter.scale) for adapter in options.lora],
+        "options": [getattr(options, name) for name in _DECIDING],
+        "environment": environment(),
+        "digest": markdown,
+    }
+    return msgspec.json.encode(facts, order="deterministic").decode()

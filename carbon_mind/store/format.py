@@ -151,9 +151,10 @@ def read(path: Path, accept: Callable[[Header, int], None]) -> tuple[Header, mem
     with open_regular(path) as file:
         header, length = read_header(file)
         accept(header, length)
+        checksum = _checksum(file)
         payload = _buffer(length)
         _fill(file, payload)
-        _check_end(file, xxhash.xxh3_128_digest(payload))
+        _compare(xxhash.xxh3_128_digest(payload), checksum)
     return header, payload
 
 
@@ -161,6 +162,7 @@ def verify(path: Path) -> tuple[Header, int]:
     """As `read`, but the payload is looked at block by block and not kept: the header and the payload's length."""
     with open_regular(path) as file:
         header, length = read_header(file)
+        checksum = _checksum(file)
         digest = xxhash.xxh3_128()
         block = _buffer(min(length, _BLOCK))
         left = length
@@ -169,7 +171,7 @@ def verify(path: Path) -> tuple[Header, int]:
             _fill(file, part)
             digest.update(part)
             left -= len(part)
-        _check_end(file, digest.digest())
+        _compare(digest.digest(), checksum)
     return header, length
 
 
@@ -196,11 +198,19 @@ def _fill(file: BinaryIO, view: memoryview) -> None:
         view = view[count:]
 
 
-def _check_end(file: BinaryIO, checksum: bytes) -> None:
+def _checksum(file: BinaryIO) -> bytes:
+    """The payload's checksum, if the file was finished: looked at before memory is asked for. `file` stays where it is."""
+    here = file.tell()
+    file.seek(-_TAIL, os.SEEK_END)
     tail = file.read(_TAIL)
+    file.seek(here)
     if len(tail) != _TAIL or tail[16:] != COMMIT:
         raise SnapshotRejected("cut short: the commit marker is missing")
-    if checksum != tail[:16]:
+    return tail[:16]
+
+
+def _compare(found: bytes, expected: bytes) -> None:
+    if found != expected:
         raise SnapshotRejected("the payload is damaged: wrong checksum")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,22 @@ def test_what_a_caller_refuses_is_not_even_allocated(tmp_path: Path, monkeypatch
     monkeypatch.setattr(layout, "_buffer", lambda length: pytest.fail(f"{length} bytes allocated"))
     with pytest.raises(SnapshotRejected, match="not wanted"):
         layout.read(write(tmp_path / "s.kv", whole()), refuse)
+
+
+def test_a_sparse_file_that_claims_gigabytes_is_refused_before_they_are_allocated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = next(layout.chunks(HEADER, b""))
+    fixed = bytearray(first[:24])
+    struct.pack_into("<Q", fixed, 16, 10 << 30)
+    (header_length,) = struct.unpack_from("<I", fixed, 12)
+    checksum = xxhash.xxh3_64_intdigest(bytes(fixed) + first[32 : 32 + header_length])
+    path = write(tmp_path / "s.kv", bytes(fixed) + struct.pack("<Q", checksum) + first[32:])
+    os.truncate(path, layout.file_length(header_length, 10 << 30))
+    monkeypatch.setattr(layout, "_buffer", lambda length: pytest.fail(f"{length} bytes allocated"))
+    for use in (read, layout.verify):
+        with pytest.raises(SnapshotRejected, match="commit marker is missing"):
+            use(path)
 
 
 def test_every_truncation_is_refused(tmp_path: Path) -> None:

@@ -44,8 +44,17 @@ def smollm2_path() -> Path:
 
 
 @pytest.fixture(scope="session")
+def gemma3_path() -> Path:
+    """Gemma 3 270M, as `carbon models pull gemma3-270m` leaves it: a real model with a sliding window."""
+    path = _USER_MODELS / "gemma-3-270m-q4_k_m.gguf"
+    if not path.is_file():
+        pytest.skip("Gemma 3 270M is not pulled: run `make models`")
+    return path
+
+
+@pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Path of the tiny model of a kind (dense, recurrent, hybrid), made once a session."""
+    """Path of the tiny model of a kind (dense, recurrent, hybrid, sliding), made once a session."""
     pytest.importorskip("llama_cpp", reason="the llama extra is not installed: run `make llama`")
     folder = tmp_path_factory.mktemp("tiny")
 

@@ -52,6 +52,7 @@ def store(tmp_path: Path) -> Store:
 
 
 KINDS = ["fake", "dense", "recurrent", "hybrid", "sliding", pytest.param("smollm2", marks=pytest.mark.model)]
+KINDS.append(pytest.param("gemma3", marks=(pytest.mark.model, pytest.mark.slow)))
 
 
 @pytest.fixture
@@ -61,15 +62,16 @@ def reopen(request: pytest.FixtureRequest) -> Reopen:
         return FakeEngine
     from carbon_mind.engine.llama import LlamaEngine
 
-    smollm2 = request.param == "smollm2"
-    path = request.getfixturevalue("smollm2_path") if smollm2 else request.getfixturevalue("tiny")(request.param)
+    real = request.param in ("smollm2", "gemma3")
+    path = request.getfixturevalue(f"{request.param}_path" if real else "tiny")
+    path = path if real else path(request.param)
     return lambda: LlamaEngine(EngineOptions(model=path, n_ctx=4096, threads=threads_for(request.param)))
 
 
 def threads_for(kind: str) -> int:
     """Where a window lets cells go, a restored cache has the same cells in other places. With flash attention llama.cpp shares
     the cells of one query among its threads by their place, so that the rounding depends on it; with one thread nothing does."""
-    return 1 if kind == "sliding" else 0
+    return 1 if kind in ("sliding", "gemma3") else 0
 
 
 every_kind = pytest.mark.parametrize("reopen", KINDS, indirect=True)

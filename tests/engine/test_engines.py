@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from carbon_mind.engine.fake import FakeEngine
 from carbon_mind.errors import EngineProblem, ModelDamaged, PrefixTooLong
 
 KINDS = ("fake", "dense", "recurrent", "hybrid", "sliding", pytest.param("smollm2", marks=pytest.mark.model))
+STATES = (*KINDS, pytest.param("gemma3", marks=(pytest.mark.model, pytest.mark.slow)))  # it knows no ChatML
+REAL = {"smollm2": "smollm2_path", "gemma3": "gemma3_path"}
+WINDOWS = ("sliding", "gemma3")
 SYSTEM = (
     "<|im_start|>system\nYou know the repository: run `make test`, read src/main.py.<|im_end|>\n<|im_start|>user\n" * 4
 )
@@ -24,8 +29,8 @@ def open_engine(kind: str, request: pytest.FixtureRequest, **options: Any) -> En
         return FakeEngine(n_ctx=options.get("n_ctx", 8192))
     from carbon_mind.engine.llama import LlamaEngine
 
-    if kind == "smollm2":
-        path: Path = request.getfixturevalue("smollm2_path")
+    if kind in REAL:
+        path: Path = request.getfixturevalue(REAL[kind])
     else:
         make: Callable[[str], Path] = request.getfixturevalue("tiny")
         path = make(kind)
@@ -39,7 +44,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     opened.close()
 
 
-@pytest.mark.parametrize("engine", KINDS, indirect=True)
+@pytest.mark.parametrize("engine", STATES, indirect=True)
 def test_a_restored_state_goes_on_exactly_like_the_one_that_was_never_saved(engine: Engine) -> None:
     prefix, suffix = engine.tokenize(SYSTEM), engine.tokenize(SUFFIX)
     engine.prefill(prefix)
@@ -60,7 +65,7 @@ def test_a_restored_state_goes_on_exactly_like_the_one_that_was_never_saved(engi
     assert len(text) > 0
 
 
-@pytest.mark.parametrize("engine", KINDS, indirect=True)
+@pytest.mark.parametrize("engine", STATES, indirect=True)
 def test_a_state_can_be_used_twice_and_both_copies_go_on(engine: Engine) -> None:
     engine.prefill(engine.tokenize(SYSTEM))
     state = engine.save()
@@ -84,15 +89,15 @@ SETUPS = [
 
 
 @pytest.mark.parametrize("options", SETUPS, ids=lambda options: "-".join(options.values()) or "default")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", STATES)
 def test_layers_restored_one_behind_the_other_go_on_like_the_state_that_was_never_saved(
     kind: str, options: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     """Each layer is evaluated for itself, as a warm start does, so that both see the same batches."""
-    setup: dict[str, Any] = {} if kind == "fake" else {**options, "threads": 1 if kind == "sliding" else 0}
+    setup: dict[str, Any] = {} if kind == "fake" else {**options, "threads": 1 if kind in WINDOWS else 0}
     engine = open_engine(kind, request, **setup)  # threads: see tests/test_warm.py
     tokens, suffix = engine.tokenize(SYSTEM), engine.tokenize(SUFFIX)
-    cuts = (len(tokens) // 3, len(tokens) // 3 * 2, len(tokens))  # 113 apart with the tiny models, whose window is 128
+    cuts = (len(tokens) // 3, len(tokens) // 3 * 2, len(tokens))
     saved, start = [], 0
     for cut in cuts:
         engine.prefill(tokens[start:cut])
@@ -100,7 +105,7 @@ def test_layers_restored_one_behind_the_other_go_on_like_the_state_that_was_neve
         start = cut
     engine.prefill(suffix)
     logits = engine.logits()
-    text = [piece.text for piece in engine.generate(8)]
+    said = [piece.text for piece in engine.generate(8)]
     engine.close()
 
     again = open_engine(kind, request, **setup)
@@ -110,7 +115,7 @@ def test_layers_restored_one_behind_the_other_go_on_like_the_state_that_was_neve
     assert again.evaluated == 0
     again.prefill(suffix)
     assert again.logits() == logits, "bit for bit"
-    assert [piece.text for piece in again.generate(8)] == text
+    assert [piece.text for piece in again.generate(8)] == said
 
     # Each end of a layer is a place to go on from.
     again.load(saved[0])
@@ -119,6 +124,55 @@ def test_layers_restored_one_behind_the_other_go_on_like_the_state_that_was_neve
     again.prefill(suffix)
     assert again.logits() == logits
     again.close()
+
+
+@pytest.mark.parametrize("options", SETUPS[1:4], ids=lambda options: "-".join(options.values()))
+@pytest.mark.parametrize("kind", ["sliding", pytest.param("gemma3", marks=(pytest.mark.model, pytest.mark.slow))])
+def test_layers_longer_than_the_window_are_restored_up_to_rounding(
+    kind: str, options: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    """What the window has left behind frees its cells, so that a restored cache has the rest in other places and sums it up
+    in another order. How much that may matter, other batches of the same tokens show; a layer of other tokens is not that."""
+    engine = open_engine(kind, request, **options)
+    tokens, suffix = engine.tokenize(SYSTEM * 14)[:2100], engine.tokenize(SUFFIX)
+    cuts = (700, 1400, 2100)  # the cache has room for 1,024 with gemma3's window, for 640 with the tiny one's
+
+    def evaluate(tokens: Sequence[int], cuts: Iterable[int]) -> tuple[list[State], Sequence[float]]:
+        engine.reset()
+        saved, start = [], 0
+        for cut in cuts:
+            engine.prefill(tokens[start:cut])
+            saved.append(engine.save(start))
+            start = cut
+        engine.prefill(suffix)
+        return saved, engine.logits()
+
+    def restore(states: Iterable[State]) -> Sequence[float]:
+        for state in states:
+            engine.load(state)
+        assert engine.held == tokens
+        engine.prefill(suffix)
+        return engine.logits()
+
+    saved, scores = evaluate(tokens, cuts)
+    noise = divergence(scores, evaluate(tokens, (*cuts[:2], *range(2037, 2101)))[1])  # the last 64 one by one
+    others, _ = evaluate((*tokens[: cuts[0]], *tokens[cuts[0] :][::-1]), cuts)
+    wrong = [replace(state, data=other.data) for state, other in zip(saved, others, strict=True)]
+    found = divergence(scores, restore(saved))
+    assert found <= 3 * noise
+    assert divergence(scores, restore(wrong)) > 3 * max(found, noise)
+    engine.close()
+
+
+def divergence(left: Sequence[float], right: Sequence[float]) -> float:
+    """Kullback-Leibler divergence of two next-token distributions, in nats."""
+
+    def normalised(scores: Sequence[float]) -> list[float]:
+        top = max(scores)
+        total = top + math.log(math.fsum(math.exp(score - top) for score in scores))
+        return [score - total for score in scores]
+
+    return math.fsum(math.exp(a) * (a - b) for a, b in zip(normalised(left), normalised(right), strict=True))
 
 
 def test_a_layer_has_its_own_positions_only(request: pytest.FixtureRequest) -> None:
@@ -190,7 +244,7 @@ def test_special_tokens_are_single_tokens_and_text_survives_the_way_back(engine:
     assert engine.detokenize(engine.tokenize(text)) == text
 
 
-@pytest.mark.parametrize("engine", KINDS, indirect=True)
+@pytest.mark.parametrize("engine", STATES, indirect=True)
 def test_nothing_is_sampled_before_a_token_was_evaluated_after_a_restore(engine: Engine) -> None:
     engine.prefill(engine.tokenize(SYSTEM))
     engine.load(engine.save())

@@ -35,6 +35,7 @@ BASE := .stamps/base-$(call checksum,cat pyproject.toml constraints.txt)
 PACKAGE := .stamps/package-$(call checksum,cat pyproject.toml constraints.txt $(NATIVE_SOURCES); $(MODULES))
 LLAMA := .stamps/llama-$(call checksum,grep -h llama pyproject.toml constraints.txt)
 MODEL := .stamps/model-$(call checksum,cat models/registry.toml)
+WINDOW := .stamps/window-$(call checksum,cat models/registry.toml)
 
 # A stamp that is made replaces the older ones of its kind.
 stamp = @mkdir -p .stamps && rm -f $(firstword $(subst -, ,$@))-* && touch $@
@@ -48,7 +49,7 @@ demo: $(PACKAGE) $(LLAMA) $(MODEL) ## from nothing to measured first-token times
 	$(BIN)/python bench/demo.py
 
 .PHONY: test
-test: lint native-test wheel $(LLAMA) $(MODEL) ## everything that has to pass: lint, native, wheel, tests
+test: lint native-test wheel $(LLAMA) $(MODEL) $(WINDOW) ## everything that has to pass: lint, native, wheel, tests
 	$(call say,running all tests with coverage)
 	CARBON_MIND_REQUIRE_NATIVE=1 $(BIN)/python -m pytest -q --cov --cov-report=term
 
@@ -118,10 +119,11 @@ clean: ## remove what was built and cached; .venv stays
 distclean: clean ## clean, and remove .venv too (llama.cpp is then built again)
 	rm -rf .venv .stamps
 
-.PHONY: install llama model
+.PHONY: install llama model models
 install: $(PACKAGE) ## carbon-mind in .venv, editable, with all tools
 llama: $(LLAMA) ## the engine in .venv
 model: $(MODEL) ## the small model that demo and tests use
+models: $(MODEL) $(WINDOW) ## that one, and one with a sliding window for the slow tests
 
 # --- what the stamps stand for -------------------------------------------------------------------------------
 
@@ -165,4 +167,9 @@ $(LLAMA): $(VENV) | $(BASE)
 $(MODEL): $(PACKAGE)
 	$(call say,fetching the small model (about 100 MB): up to a minute)
 	$(BIN)/carbon models pull smollm2-135m
+	$(stamp)
+
+$(WINDOW): $(PACKAGE)
+	$(call say,fetching a model with a sliding window for the slow tests (about 250 MB): up to two minutes)
+	$(BIN)/carbon models pull gemma3-270m
 	$(stamp)

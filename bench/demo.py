@@ -16,7 +16,8 @@ CARBON = str(Path(sys.executable).parent / "carbon")
 STEPS = (
     ("distil this repository into a digest: about a second, and nothing the second time", [CARBON, "mind", "--print"]),
     ("prefill the digest and store the KV state: some seconds, once for each digest and model", [CARBON, "warm"]),
-    ("the same again, as the next session would: restored, 0 tokens evaluated", [CARBON, "warm"]),
+    ("the same again: nothing changed, so what is stored is verified and no model is loaded", [CARBON, "warm"]),
+    ("the proof, as the next session would: restored, 0 tokens evaluated", [CARBON, "warm", "--prove"]),
     (
         "ask from the restored state: some seconds, with a very small model",
         [CARBON, "ask", "Which command runs the tests?", "--max-tokens", "48"],

@@ -161,7 +161,8 @@ def _side(store: Store, given: str) -> _Side:
 def _compare(store: Store, settings: Settings, left: str, right: str, *, json: bool) -> None:
     a, b = _side(store, left), _side(store, right)
     at = shared_length(a.tokens, b.tokens)
-    texts = _texts(settings, [a.tokens[at : at + _SHOWN], b.tokens[at : at + _SHOWN]])
+    owners = {dict(side.header.labels).get("model", "") for side in (a, b) if side.header}
+    texts = _texts(settings, owners, [a.tokens[at : at + _SHOWN], b.tokens[at : at + _SHOWN]])
     where = name_at(b.spans, at) or name_at(a.spans, at)
     changes = identity_changes(a.header.identity, b.header.identity) if a.header and b.header else ()
     lost = len(b.tokens) - at
@@ -194,12 +195,14 @@ def _compare(store: Store, settings: Settings, left: str, right: str, *, json: b
     console.data("\n".join(lines) + "\n")
 
 
-def _texts(settings: Settings, parts: list[tuple[int, ...]]) -> list[str]:
-    """The parts in words, with the model's vocabulary; as numbers where there is no model or engine."""
+def _texts(settings: Settings, owners: set[str], parts: list[tuple[int, ...]]) -> list[str]:
+    """The parts in words, with the vocabulary of the model that they belong to; as numbers where that is not at hand."""
     from carbon_mind import opening
     from carbon_mind.errors import CarbonError
 
     try:
+        if others := owners - {opening.model_path(settings).name}:
+            raise UsageProblem(f"of the model {clean(', '.join(sorted(others)))}; give it with --model")
         vocabulary = opening.open_vocabulary(settings)
     except CarbonError as missing:
         console.notice(f"shown as token ids: {missing.message}")

@@ -207,6 +207,15 @@ def test_two_snapshots_or_token_lists_are_compared(warm: Repository, model: Path
     assert json.loads(carbon("why", "--tokens", left, left, "--json", cwd=warm.path).stdout)["same"] is True
 
 
+def test_tokens_of_another_model_are_not_read_with_this_ones_words(
+    warm: Repository, tiny: Callable[[str], Path], folder: Path
+) -> None:
+    left, right = (path.stem[:16] for path in snapshots(folder))
+    done = carbon("why", "--tokens", left, right, "--model", tiny("hybrid"), cwd=warm.path)
+    assert done.returncode == 0
+    assert "shown as token ids: of the model dense.gguf; give it with --model" in done.stderr.lower()
+
+
 def test_what_cannot_be_compared_is_a_usage_error(warm: Repository, model: Path, tmp_path: Path) -> None:
     noise = tmp_path / "noise.json"
     noise.write_text('{"a": 1}')

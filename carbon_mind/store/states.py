@@ -316,6 +316,9 @@ class Store:
             for name, size in list(self._useless()):
                 (self.folder / name).unlink(missing_ok=True)
                 removed[name] = size
+            for name in self.rejected():
+                with contextlib.suppress(OSError):  # a folder in a snapshot's place, and something in it: somebody's
+                    (self.folder / name).rmdir()
             while useless := [entry.name for entry in self.entries() if not self._usable(entry.name)]:
                 removed |= {name: self.remove(name) for name in useless}  # one that others build upon: theirs are next
             sizes = {entry.name: entry.size for entry in self.entries()}
@@ -339,8 +342,8 @@ class Store:
         return sorted(name for name, _ in self._files() if is_unfinished(name))
 
     def rejected(self) -> list[str]:
-        """Names of the files that were set aside."""
-        return sorted(name for name, _ in self._files() if name.endswith(REJECTED))
+        """Names of what was set aside."""
+        return sorted(item.name for item in os.scandir(self.folder) if item.name.endswith(REJECTED))
 
 
 def _least_worth(entries: list[tuple[Entry, Header | None]], keep: set[str]) -> str | None:

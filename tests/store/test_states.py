@@ -348,10 +348,16 @@ def test_collect_removes_what_nobody_can_use_and_nothing_else(store: Store) -> N
     store.reject(bad)
     (store.folder / f"{'6' * 60}.tmp-{'0' * 16}").write_bytes(b"half")
     assert store.unfinished()
+    folders = [store.folder / ("7" * 63 + i + ".kv") for i in "12"]
+    for folder in folders:
+        folder.mkdir()
+        store.reject(folder.name)
+    (store.folder / (folders[1].name + REJECTED) / "somebody's").touch()
     removed = store.collect()
     assert set(removed) == {lost, old, bad + REJECTED, bad + HITS}
     assert {entry.name for entry in store.entries()} == {base, digest}
     assert store.unfinished() == []
+    assert store.rejected() == [folders[1].name + REJECTED], "what is not empty is not ours to remove"
     assert store.collect() == {}
 
 

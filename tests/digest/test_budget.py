@@ -38,6 +38,15 @@ DIGEST = Digest(
 COUNTERS: list[Callable[[str], int]] = [token_bound, lambda text: len(text) // 3, lambda text: len(text.split())]
 
 
+WORTH = ("Commands", "Constraints", "Entry points", "Architecture", "Critical files", "Known bugs", "Patterns")
+"""Sections in the order in which they are worth their tokens: not that of the text, which goes from stable to volatile."""
+
+
+def section(title: str) -> str:
+    """The name of a title line."""
+    return title.removeprefix("## ").split(" (")[0]
+
+
 def lines(markdown: str) -> list[str]:
     """All but the blank ones, which are no entries."""
     return [line for line in markdown.splitlines() if line]
@@ -55,8 +64,8 @@ def test_never_over_and_entries_stay_whole(count: Callable[[str], int]) -> None:
         assert found.markdown == to_markdown(found.digest), "what is stored is what is shown"
         assert [line for line in whole if line in set(now)] == now, "each line is a line of the whole, in its order"
         assert set(before) <= set(now), "more budget never takes a line away"
-        titles = [line for line in now if line.startswith("## ")]
-        assert titles == [line for line in whole if line.startswith("## ")][: len(titles)], "sections go from the end"
+        titles = {section(line) for line in now if line.startswith("## ")}
+        assert titles == {*WORTH[: len(titles)]}, "the section of least worth goes first"
         assert found.digest.coverage == DIGEST.coverage
         before = now
     assert before == whole
@@ -68,12 +77,17 @@ def test_each_entry_goes_alone_and_the_last_first() -> None:
     def entries(text: str) -> int:
         return sum(line.lstrip().startswith("- ") for line in text.splitlines())
 
-    shown = [line for line in lines(to_markdown(DIGEST)) if line.lstrip().startswith("- ")]
+    shown, inside = [], {name: list[str]() for name in WORTH}
+    for line in lines(to_markdown(DIGEST)):
+        if line.startswith("## "):
+            title = section(line)
+        elif line.lstrip().startswith("- "):
+            shown.append(line)
+            inside[title].append(line)
     # A signature stands below its file and goes before the last file does.
-    files = [line for line in shown if "(used by" in line]
-    signatures = [line for line in shown if line.startswith("  - ")]
-    first, last = shown.index(files[0]), shown.index(signatures[-1])
-    worth = [*shown[:first], *files, *signatures, *shown[last + 1 :]]
+    inside["Critical files"].sort(key=lambda line: line.startswith("  - "))
+    worth = [line for name in WORTH for line in inside[name]]
+    assert sorted(worth) == sorted(shown)
     for budget in range(len(worth) + 1):
         found = [line for line in lines(fit(DIGEST, budget, entries).markdown) if line.lstrip().startswith("- ")]
         assert sorted(found) == sorted(worth[:budget])

@@ -69,8 +69,8 @@ def to_markdown(digest: Digest) -> str:
     )
     lines += _section("Architecture", map(_module, digest.architecture))
     lines += _section("Patterns", digest.patterns)
-    lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
     lines += _section("Constraints", (f"{item.text} ({item.source})" for item in digest.constraints))
+    lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
     lines += _section("Critical files (below each: line, signature)", map(_critical, digest.critical_files))
     return "\n".join(lines) + "\n"
 

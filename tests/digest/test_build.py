@@ -95,7 +95,7 @@ def test_structure_cannot_be_forged(forged: str) -> None:
     markdown = to_markdown(digest)
     titles = [line for line in markdown.splitlines() if line.startswith("#")]
     critical = "Critical files (below each: line, signature)"
-    order = ["Commands", "Entry points", "Architecture", "Patterns", "Known bugs", "Constraints", critical]
+    order = ["Commands", "Entry points", "Architecture", "Patterns", "Constraints", "Known bugs", critical]
     assert titles[1:] == [f"## {title}" for title in order]
     assert all(line.startswith(("#", "- ", "  - ")) or not line for line in markdown.splitlines())
 

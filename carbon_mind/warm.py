@@ -115,6 +115,7 @@ class _Work:
             clocks = self.clocks
             self.clocks = replace(clocks, read_s=clocks.read_s + read_s, restore_s=clocks.restore_s + restore_s)
         if not self.engine.truncate(plan.tokens):
+            bad.add(plan.names[-1])  # whole, but of no use here: planned again, it would be refused again
             raise SnapshotRejected(f"this model's state cannot be cut to {plan.tokens} tokens")
 
     # --- by evaluation ---

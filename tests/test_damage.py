@@ -373,6 +373,10 @@ def test_a_header_of_any_bytes(tmp_path_factory: pytest.TempPathFactory, version
         b'{"tokens":[1e999]}',
         b"\xff\xfe",
         b'{"identity": "\\ud800"}',
+        *(
+            json.dumps(SAMPLE).encode().replace(place, place + b'"more": ' + b"[" * 200_000 + b"]" * 200_000 + b",", 1)
+            for place in (b'"identity": {', b'"layers": [{', b'"spans": [{')
+        ),
     ],
 )
 def test_headers_that_break_parsers(tmp_path: Path, body: bytes) -> None:
@@ -404,6 +408,21 @@ def test_numbers_out_of_any_range(
     with pytest.raises(SnapshotRejected):
         store.verify(name)
     store.plan(HEADER.identity, Prefix((1, 2), HEADER.layers[:1]), rollback=True)
+    store.collect()
+    assert store.entries() == []
+
+
+@pytest.mark.parametrize("token", [-1, 1 << 31, 1 << 63, (1 << 64) - 1, 1 << 64])
+def test_a_token_that_no_engine_has(tmp_path: Path, token: int) -> None:
+    """The rest of the header is right, so that the token is what is looked at."""
+    store, name = Store(tmp_path / "store", 1 << 20), "a" * 64 + ".kv"
+    path = store.folder / name
+    path.write_bytes(file_with(json.dumps(SAMPLE | {"tokens": [1, 2, token]}).encode(), 2))
+    for use in (lambda: store.verify(name), lambda: store.read(name, HEADER.identity, HEADER.tokens)):
+        with pytest.raises(SnapshotRejected, match="cannot be understood"):
+            use()
+    path.write_bytes((store.folder / (name + REJECTED)).read_bytes())
+    assert store.plan(HEADER.identity, Prefix(HEADER.tokens, HEADER.layers), rollback=True)[0].names == ()
     store.collect()
     assert store.entries() == []
 

@@ -388,6 +388,22 @@ def test_a_second_best_is_tried_when_the_best_is_damaged(store: Store) -> None:
     assert result.restored > sum(layer.tokens for layer in result.layers[:2]), "cut from the other day's"
 
 
+def test_a_state_that_cannot_be_cut_is_tried_once(store: Store) -> None:
+    class Uncut(FakeEngine):
+        """Says that it could, and cannot."""
+
+        def truncate(self, length: int) -> bool:
+            return length == len(self.held)
+
+    engine = Uncut()
+    before = warmed(engine, store)
+    result = warmed(engine, store, replace(HEAD, digest=CHANGED))
+    assert result.state == "extended"
+    assert result.restored == before.layers[0].tokens
+    assert result.miss is not None
+    assert "cannot be cut" in result.miss.reason
+
+
 # --- a store that cannot ------------------------------------------------------------------------------------------
 
 

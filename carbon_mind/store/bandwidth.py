@@ -13,10 +13,12 @@ from pathlib import Path
 import msgspec
 
 from carbon_mind.errors import StorageProblem
-from carbon_mind.safety.files import atomic_write
+from carbon_mind.safety.files import atomic_write, read_regular
+from carbon_mind.values import RepoPath
 
 FILE = "bandwidth.json"
 SAMPLE = 32 << 20
+_MAX_BYTES = 4096
 
 
 class _Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +34,7 @@ def bandwidth(folder: Path) -> float | None:
     """
     device = folder.stat().st_dev
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        known = msgspec.json.decode((folder / FILE).read_bytes(), type=_Known)
+        known = msgspec.json.decode(read_regular(folder, RepoPath(FILE), _MAX_BYTES), type=_Known)
         if known.device == device and known.bytes_per_s > 0:
             return known.bytes_per_s
     sample = folder / f"{FILE}.tmp-{os.urandom(8).hex()}"  # a name that is cleaned up should we be killed

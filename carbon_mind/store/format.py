@@ -34,7 +34,7 @@ import stat
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
 import msgspec
 import xxhash
@@ -53,13 +53,14 @@ _SUM = struct.Struct("<Q")
 _START = _FIXED.size + _SUM.size
 _TAIL = 16 + len(COMMIT)
 _BLOCK = 4 << 20
+_Token = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a snapshot says about itself; identity and tokens are compared in full before the payload is used."""
 
     identity: Identity
-    tokens: tuple[int, ...]
+    tokens: tuple[_Token, ...]
     pos_min: int
     pos_max: int
     layers: tuple[Span, ...]
@@ -74,7 +75,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 class _Header1(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     identity: Identity
-    tokens: tuple[int, ...]
+    tokens: tuple[_Token, ...]
     pos_min: int
     pos_max: int
 
@@ -93,7 +94,7 @@ def _header(version: int, body: bytes) -> Header:
             )
         else:
             header = _decode(body)
-    except msgspec.MsgspecError as broken:
+    except (msgspec.MsgspecError, RecursionError) as broken:  # nested without end, in a field that is passed over
         raise SnapshotRejected(f"the header cannot be understood: {broken}") from broken
     ends = [layer.end for layer in header.layers]
     if not ends or ends != sorted({*ends}) or ends[0] < 1 or ends[-1] != len(header.tokens):

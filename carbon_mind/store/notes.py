@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from carbon_mind.errors import SnapshotRejected, StorageProblem
-from carbon_mind.safety.files import atomic_write, private_dir
+from carbon_mind.safety.files import atomic_write, private_dir, read_regular
 from carbon_mind.store.states import Store, names
-from carbon_mind.values import Layer, WarmResult
+from carbon_mind.values import Layer, RepoPath, WarmResult
 
 MANY = 256
 """Tickets from which on a new one makes the store look for old ones."""
 _MAX_BYTES = 4 << 20
+_Note = TypeVar("_Note")
 
 
 class Ticket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,12 +59,14 @@ def redeem(store: Store, request: str) -> Ticket | None:
     """The ticket for this request if every snapshot it names is there and whole, every byte verified; else None."""
     try:
         path = _path(store, "tickets", request)
-        ticket = msgspec.json.decode(_read(path), type=Ticket)
+        ticket = _read(path, Ticket)
+        if ticket is None:
+            return None
         snapshots = tuple(layer.snapshot for layer in ticket.layers)
         headers = [store.verify(name) for name in snapshots]
         if not headers or names(headers[-1].identity, headers[-1].tokens, headers[-1].layers) != snapshots:
             return None
-    except (OSError, msgspec.MsgspecError, SnapshotRejected, StorageProblem):
+    except (OSError, SnapshotRejected, StorageProblem):
         return None
     return ticket
 
@@ -76,37 +80,39 @@ def write_record(store: Store, record: Record) -> None:
 def read_record(store: Store, repository: str) -> Record | None:
     """The last warm start of the repository, None when there is none (or it is damaged)."""
     try:
-        return msgspec.json.decode(_read(_path(store, "last", repository)), type=Record)
-    except (OSError, msgspec.MsgspecError, StorageProblem):
+        return _read(_path(store, "last", repository), Record)
+    except StorageProblem:
         return None
 
 
 def records(store: Store) -> list[Record]:
     """The last warm starts of all repositories, the latest first."""
-    found = []
+    found: list[Record | None] = []
     with contextlib.suppress(OSError, StorageProblem):
-        for path in sorted(private_dir(store.folder / "last").glob("*.json")):
-            with contextlib.suppress(OSError, msgspec.MsgspecError):
-                found.append(msgspec.json.decode(_read(path), type=Record))
-    return sorted(found, key=lambda record: -record.when)
+        found += [_read(path, Record) for path in sorted(private_dir(store.folder / "last").glob("*.json"))]
+    return sorted(filter(None, found), key=lambda record: -record.when)
 
 
-def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(_MAX_BYTES)
+def _read(path: Path, kind: type[_Note]) -> _Note | None:
+    """The note in this file; None for whatever is none. A link is not followed, and a FIFO not waited for."""
+    try:
+        return msgspec.json.decode(read_regular(path.parent, RepoPath(path.name), _MAX_BYTES), type=kind)
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def tidy(store: Store) -> None:
     """Remove tickets that name snapshots which are gone."""
     with contextlib.suppress(OSError, StorageProblem):
         for path in private_dir(store.folder / "tickets").glob("*.json"):
+            ticket = _read(path, Ticket)
             try:
-                layers = msgspec.json.decode(_read(path), type=Ticket).layers
-                kept = all(store.has(layer.snapshot) for layer in layers)
-            except (msgspec.MsgspecError, SnapshotRejected):
+                kept = ticket is not None and all(store.has(layer.snapshot) for layer in ticket.layers)
+            except SnapshotRejected:
                 kept = False
             if not kept:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # a folder: the others are looked at all the same
+                    path.unlink()
 
 
 def clear(store: Store) -> None:
@@ -114,4 +120,5 @@ def clear(store: Store) -> None:
     tidy(store)
     with contextlib.suppress(OSError, StorageProblem):
         for path in private_dir(store.folder / "last").glob("*.json"):
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()

@@ -191,6 +191,7 @@ class Store:
         with contextlib.suppress(OSError):
             os.utime(self.path(name))
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+            flags |= getattr(os, "O_NONBLOCK", 0)  # a FIFO of that name has no reader, and would be waited for
             descriptor = os.open(self.folder / (name + HITS), flags, 0o600)
             try:
                 os.write(descriptor, b"+")
@@ -198,9 +199,16 @@ class Store:
                 os.close(descriptor)
 
     def reject(self, name: str) -> None:
-        """Set a snapshot aside under a name that is never looked up; an earlier one of that name is replaced."""
-        with contextlib.suppress(OSError):
-            self.path(name).replace(self.folder / (name + REJECTED))
+        """Set a snapshot aside under a name that is never looked up; an earlier one of that name is replaced.
+
+        A folder that was set aside before is somebody's, and stays: then this one gets another name.
+        """
+        path = self.path(name)
+        try:
+            path.replace(self.folder / (name + REJECTED))
+        except OSError:
+            with contextlib.suppress(OSError):
+                path.replace(self.folder / f"{name}.{os.urandom(8).hex()}{REJECTED}")
 
     def entries(self) -> list[Entry]:
         """All snapshots, least recently used first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -46,4 +47,9 @@ def test_where_nothing_can_be_written_nothing_is_known(tmp_path: Path, monkeypat
         raise StorageProblem("read-only")
 
     monkeypatch.setattr(bandwidth, "atomic_write", refuse)
+    assert bandwidth.bandwidth(tmp_path) is None
+
+
+def test_a_fifo_in_place_of_the_figure_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / FILE)
     assert bandwidth.bandwidth(tmp_path) is None

@@ -186,7 +186,7 @@ def test_a_warm_command_that_was_killed_leaves_a_store_that_verifies(
     sample: Repository, tiny: Callable[[str], Path], private_home: Path
 ) -> None:
     chance, model = random.Random(7), tiny("dense")
-    carbon("warm", "--model", model, cwd=sample.path)
+    assert carbon("warm", "--model", model, cwd=sample.path).returncode == 0, "it can be killed, so it must run"
     for number in range(6):
         sample.write(f"sample/new{number}.py", f"def fresh_{number}() -> None:\n    # FIXME: {number}\n    return\n")
         child = subprocess.Popen(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,19 +94,54 @@ def test_the_last_warm_start_of_each_repository_is_kept(store: Store) -> None:
     assert notes.records(store) == []
 
 
+NESTED = b"[" * 100_000 + b"]" * 100_000
+
+
+def holding(noise: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(noise)
+
+
+def linked(path: Path) -> None:
+    path.symlink_to("/etc/passwd")
+
+
 @pytest.mark.parametrize(
-    "noise", [b"", b"{", b"[]", b"\xff\xfe", b'{"layers": 7}', b'{"layers": [[]]}', b"[" * 100_000]
+    "make",
+    [
+        holding(b""),
+        holding(b"{"),
+        holding(b"[]"),
+        holding(b"\xff\xfe"),
+        holding(b'{"layers": 7}'),
+        holding(b'{"layers": [[]]}'),
+        holding(b"[" * 100_000),
+        holding(b'{"layers": [{"more": ' + NESTED + b"}]}"),
+        holding(b'{"when": 1, "command": "", "repository": "", "model": "", "result": {"more": ' + NESTED + b"}}"),
+        os.mkfifo,
+        linked,
+    ],
 )
-def test_a_broken_note_is_no_note(store: Store, noise: bytes) -> None:
+def test_a_broken_note_is_no_note(store: Store, make: Callable[[Path], object]) -> None:
     write_ticket(store, "request", ticket_for(store))
     notes.write_record(store, record())
-    for path in store.folder.rglob("*.json"):
-        path.write_bytes(noise)
+    for path in list(store.folder.rglob("*.json")):
+        path.unlink()
+        make(path)
     assert redeem(store, "request") is None
     assert notes.read_record(store, "/r") is None
     assert notes.records(store) == []
     notes.tidy(store)
     assert list((store.folder / "tickets").iterdir()) == []
+
+
+def test_a_folder_among_the_notes_keeps_no_other_from_being_tidied(store: Store) -> None:
+    write_ticket(store, "request", ticket_for(store))
+    for i in range(8):  # in whatever order the system lists them
+        (store.folder / "tickets" / f"{i}.json").mkdir()
+        (store.folder / "tickets" / f"noise{i}.json").write_bytes(b"{")
+    notes.tidy(store)
+    assert [path.is_dir() for path in sorted((store.folder / "tickets").iterdir())].count(False) == 1
+    assert redeem(store, "request") is not None
 
 
 def test_a_link_in_place_of_a_note_folder_is_not_followed(store: Store, tmp_path: Path) -> None:

@@ -209,6 +209,26 @@ def test_a_restore_is_counted_and_a_second_writer_writes_nothing(store: Store) -
     assert [entry.hits for entry in store.entries()] == [3]
 
 
+def test_a_fifo_in_place_of_the_hits_is_not_waited_for(store: Store) -> None:
+    name = put(store)
+    os.mkfifo(store.folder / (name + HITS))
+    store.used(name)
+
+
+def test_a_folder_that_was_set_aside_stays_and_keeps_nothing_else_from_being_set_aside(store: Store) -> None:
+    path = store.folder / names(IDENTITY, TOKENS, (Span("base", 100),))[0]
+    path.mkdir()
+    (path / "theirs").write_bytes(b"x")
+    for _ in range(2):
+        with pytest.raises(SnapshotRejected, match="set aside"):
+            store.read(path.name, IDENTITY, TOKENS)
+        assert not store.has(path.name)
+        put(store)
+        path.write_bytes(path.read_bytes()[:-1])
+    store.collect()
+    assert [found.name for found in store.folder.rglob("theirs")] == ["theirs"]
+
+
 def test_a_damaged_header_does_not_keep_a_writer_from_writing(store: Store) -> None:
     name = put(store)
     (store.folder / name).write_bytes(b"noise")

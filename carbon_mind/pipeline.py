@@ -277,7 +277,7 @@ def check(where: Path | Place, settings: Settings, report: Reporter) -> Freshnes
 def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Digest, int]:
     """The whole digest, before any budget, and the number of files parsed."""
     from carbon_mind.digest import build as digest_build
-    from carbon_mind.digest.evidence import Evidence
+    from carbon_mind.evidence import Evidence
     from carbon_mind.repo.classify import Attributes, kinds_of, parse_attributes
     from carbon_mind.repo.facts.context import Context
     from carbon_mind.repo.imports import resolve

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from carbon_mind import __version__
 
-DIGEST = ("digest", "repo", "repo/facts", "repo/imports", "safety")
-"""The packages that decide a digest's bytes."""
+DIGEST = (".", "digest", "knowledge", "repo", "repo/facts", "repo/imports", "safety")
+"""The packages that decide the bytes of a digest and of notes."""
 PREFIX = (".", "engine", "prefix", "safety", "store")
 """The packages that decide a prefix's tokens and their state, given the digest."""
 

@@ -193,6 +193,29 @@ class Digest:
     coverage: Coverage = field(default_factory=lambda: Coverage(0, 0))
 
 
+# --- knowledge: facts fetched on demand --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A directory that gets a note: the files that the note is about, sorted, and what they are by content."""
+
+    path: RepoPath
+    files: tuple[RepoPath, ...]
+    identity: str  # hex SHA-1 over the sorted `path\0blob` pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One directory's facts: `summary` is one line of a list, `text` at most 1,500 characters, both safe to show."""
+
+    path: RepoPath
+    identity: str  # of its area
+    files: int
+    summary: str
+    text: str
+
+
 # --- prefix, engine, store: text -> tokens -> state ------------------------------------------------------------
 
 

@@ -9,9 +9,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from carbon_mind.digest.counts import most
-from carbon_mind.digest.evidence import Evidence
-from carbon_mind.digest.safe import safe
+from carbon_mind.counts import most
+from carbon_mind.evidence import Evidence
+from carbon_mind.safety.safe import safe
 from carbon_mind.values import Module, RepoPath, Tags
 
 MAX_MODULES = 10

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from carbon_mind.counts import by_count
 from carbon_mind.digest.architecture import modules
 from carbon_mind.digest.bugs import known_bugs
-from carbon_mind.digest.counts import by_count
 from carbon_mind.digest.critical import critical_files
-from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.patterns import patterns
-from carbon_mind.digest.safe import safe
+from carbon_mind.evidence import Evidence
+from carbon_mind.safety.safe import safe
 from carbon_mind.values import Command, Constraint, Coverage, Digest, EntryPoint
 
 MAX_CONSTRAINTS = 16

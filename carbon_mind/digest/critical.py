@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from carbon_mind.digest.evidence import Evidence
-from carbon_mind.digest.safe import safe
+from carbon_mind.evidence import Evidence
+from carbon_mind.safety.safe import safe
 from carbon_mind.values import CriticalFile, RankedFile, RepoPath
 
 MAX_CRITICAL = 12

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from carbon_mind.counts import by_count
 from carbon_mind.digest.architecture import naming
-from carbon_mind.digest.counts import by_count
-from carbon_mind.digest.evidence import Evidence
-from carbon_mind.digest.safe import safe
+from carbon_mind.evidence import Evidence
+from carbon_mind.safety.safe import safe
 
 MAX_FRAMEWORKS = 10
 MAX_BASES = 5

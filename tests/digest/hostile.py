@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from carbon_mind.digest.build import build
-from carbon_mind.digest.evidence import Evidence
+from carbon_mind.evidence import Evidence
 from carbon_mind.values import (
     Command,
     Constraint,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from carbon_mind.digest.architecture import modules, naming
-from carbon_mind.digest.evidence import Evidence
+from carbon_mind.evidence import Evidence
 from carbon_mind.values import Definition, RankedFile, RepoPath, Tags
 
 

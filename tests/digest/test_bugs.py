@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from carbon_mind.digest.bugs import MAX_BUGS, MAX_TESTS, known_bugs
-from carbon_mind.digest.evidence import Evidence
+from carbon_mind.evidence import Evidence
 from carbon_mind.values import Marker, RankedFile, RepoPath, Tags
 
 TEST = RepoPath("tests/t.py")

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carbon_mind.digest.build import MAX_COMMAND, build
-from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.render import Document, from_json, to_json, to_markdown
-from carbon_mind.digest.safe import safe
+from carbon_mind.evidence import Evidence
+from carbon_mind.safety.safe import safe
 from carbon_mind.values import Command, Digest, ProjectFacts, RepoPath, Skipped, Tags
 from tests.digest.hostile import digest_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from carbon_mind.digest.critical import MAX_CRITICAL, MAX_SIGNATURES, MAX_SIGNED_FILES, critical_files
-from carbon_mind.digest.evidence import Evidence
+from carbon_mind.evidence import Evidence
 from carbon_mind.values import Definition, RankedFile, RepoPath
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from carbon_mind.digest.evidence import Evidence
 from carbon_mind.digest.patterns import MAX_ERRORS, MAX_FRAMEWORKS, patterns
+from carbon_mind.evidence import Evidence
 from carbon_mind.values import Definition, ProjectFacts, RepoPath, Tags
 
 

@@ -1,4 +1,4 @@
-"""What a digest is made from: everything that was extracted from one repository, handed on as it is."""
+"""What digest and notes are made from: everything that was extracted from one repository, handed on as it is."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -27,8 +27,8 @@ from carbon_mind.repo import languages
 from carbon_mind.repo.scan import MAX_BYTES, Place, Scan, locate, moved, ripen, scan
 from carbon_mind.settings import Settings
 from carbon_mind.values import (
+    Area,
     Clocks,
-    Digest,
     Layer,
     Prefix,
     ProjectFacts,
@@ -43,6 +43,7 @@ from carbon_mind.values import (
 # there. `carbon mind` is run before every session, and its time is that of its imports.
 if TYPE_CHECKING:
     from carbon_mind.engine.base import Piece
+    from carbon_mind.evidence import Evidence
     from carbon_mind.prefix.assemble import Head
     from carbon_mind.repo.classify import Kind
     from carbon_mind.store.states import Store
@@ -162,8 +163,11 @@ def _made(
 
     Where something did, everything is looked at once more; what did not move comes from the cache then.
     """
+    from carbon_mind.digest import build as digest_build
     from carbon_mind.digest.budget import fit
     from carbon_mind.digest.render import FORMAT, Document, to_json
+    from carbon_mind.knowledge.notes import notes
+    from carbon_mind.knowledge.overview import overview
 
     parsed = 0
     for attempt in (1, 2):
@@ -171,14 +175,35 @@ def _made(
             seen = scan(place)
         if ripen(seen):
             seen = scan(place)
-        digest, count = _distil(seen, folder, report, full=full and attempt == 1)
+        evidence, count = _evidence(seen, folder, report, full=full and attempt == 1)
         parsed += count
         settled = not moved(seen)
         if settled:
             break
-    fitted = fit(digest, settings.budget, counting.count)
+    fitted = fit(digest_build.build(evidence), settings.budget, counting.count)
     document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
-    return seen, mind_folder.Stored(to_json(document), fitted.markdown), parsed, settled
+    noted = notes(evidence, _areas(seen, evidence.kinds, settings))
+    listed = overview(evidence.facts.name, noted)
+    return seen, mind_folder.Stored(to_json(document), fitted.markdown, listed, noted), parsed, settled
+
+
+def _areas(seen: Scan, kinds: Mapping[RepoPath, str], settings: Settings) -> tuple[Area, ...]:
+    from carbon_mind.knowledge.areas import divide
+
+    foreign = {path for path, kind in kinds.items() if kind not in ("source", "test")}
+    return divide({file.path: file.blob for file in seen.files}, settings.notes, foreign)
+
+
+def areas(place: Place, settings: Settings) -> tuple[Area, ...]:
+    """The directories that have a note, or would have one, as the working tree is now."""
+    seen = scan(place)
+    return _areas(seen, _kinds(seen, reader(seen)), settings)
+
+
+def known(place: Place, settings: Settings, report: Reporter) -> tuple[Evidence, Read]:
+    """Everything that is known of the repository, parsed before where it was, and how its files are read."""
+    seen = scan(place)
+    return _evidence(seen, folder_of(place, settings), report, full=False)[0], reader(seen)
 
 
 def folder_of(place: Place, settings: Settings) -> mind_folder.Folder:
@@ -234,7 +259,9 @@ def _inputs(seen: Scan, settings: Settings, counting: Counting) -> Inputs:
     for item in seen.skipped:
         names[item.path] = f"!{item.reason}"
     return Inputs(
-        f"{program()} {languages.fingerprint()}", f"budget {settings.budget}, counted by {counting.name}", names
+        f"{program()} {languages.fingerprint()}",
+        f"budget {settings.budget}, counted by {counting.name}, {settings.notes} notes",
+        names,
     )
 
 
@@ -274,19 +301,16 @@ def check(where: Path | Place, settings: Settings, report: Reporter) -> Freshnes
     return Freshness(False, f"changed: {', '.join(name for name, is_so in causes if is_so)}", found)
 
 
-def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Digest, int]:
-    """The whole digest, before any budget, and the number of files parsed."""
-    from carbon_mind.digest import build as digest_build
+def _evidence(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: bool) -> tuple[Evidence, int]:
+    """Everything that there is to know, and the number of files parsed."""
     from carbon_mind.evidence import Evidence
-    from carbon_mind.repo.classify import Attributes, kinds_of, parse_attributes
     from carbon_mind.repo.facts.context import Context
     from carbon_mind.repo.imports import resolve
     from carbon_mind.repo.rank import entry_files, rank
 
     paths = [file.path for file in seen.files]
-    read = _reader(seen)
-    attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
-    kinds = kinds_of(paths, attributes)
+    read = reader(seen)
+    kinds = _kinds(seen, read)
     jobs, skipped, without_grammar = _plan(seen, kinds, read)
     found: list[ProjectFacts] = []
     tags, parsed = _tags(
@@ -297,11 +321,19 @@ def _distil(seen: Scan, folder: mind_folder.Folder, report: Reporter, *, full: b
     entries = entry_files([entry.target for entry in facts.entry_points], tags.keys())
     ranked = rank(tags, kinds, resolve(tags, Context(paths, read)), entries)
     outlined = sum(language.part == "imports" and not tags[file.path].degraded for file, language in jobs)
-    evidence = Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar, outlined)
-    return digest_build.build(evidence), parsed
+    return Evidence(paths, skipped, tags, ranked, facts, kinds, without_grammar, outlined), parsed
 
 
 Read = Callable[[RepoPath], str | None]
+
+
+def _kinds(seen: Scan, read: Read) -> dict[RepoPath, Kind]:
+    """What each file is: source, test, vendored, generated ..."""
+    from carbon_mind.repo.classify import Attributes, kinds_of, parse_attributes
+
+    paths = [file.path for file in seen.files]
+    attributes = parse_attributes(read(RepoPath(".gitattributes")) or "") if ".gitattributes" in paths else Attributes()
+    return kinds_of(paths, attributes)
 
 
 def _facts(seen: Scan, folder: mind_folder.Folder, read: Read, *, full: bool) -> ProjectFacts:
@@ -324,7 +356,7 @@ def _facts(seen: Scan, folder: mind_folder.Folder, read: Read, *, full: bool) ->
     )
 
 
-def _reader(seen: Scan) -> Read:
+def reader(seen: Scan) -> Read:
     """Text of a file of the repository; None for what is unknown, unreadable, too large, or may hold credentials."""
     from carbon_mind.safety.files import read_regular
     from carbon_mind.safety.secrets import is_sensitive_path

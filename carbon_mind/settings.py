@@ -32,6 +32,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     enabled: bool = True  # false: no digest is made, kept or checked
     model: str | None = None  # registry name or path of a GGUF file; None: the smallest pulled one
     budget: Annotated[int, msgspec.Meta(ge=100, le=HARD_BUDGET)] = 1500  # tokens that the digest may have
+    notes: Annotated[int, msgspec.Meta(ge=0, le=400)] = 40  # directories that get a note
+    block_chars: Annotated[int, msgspec.Meta(ge=500, le=64_000)] = (
+        6000  # characters of the block that goes into a prompt
+    )
     n_ctx: _Natural = 0  # context in tokens; 0: the model's own, at most 8,192
     n_batch: Annotated[int, msgspec.Meta(ge=1, le=65536)] = 512  # tokens per evaluation step
     threads: _Natural = 0  # 0: all cores this process may use

@@ -249,8 +249,8 @@ class Prefix:
     spans: tuple[Span, ...] = ()
 
 
-def shared_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many tokens two sequences have in common from the start: the place of their first difference."""
+def shared_length(left: Sequence[object], right: Sequence[object]) -> int:
+    """How many tokens (or letters) two sequences have in common from the start: the place of their first difference."""
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
 
 

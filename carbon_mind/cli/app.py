@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from carbon_mind import __version__
 from carbon_mind.cli import console
@@ -64,8 +65,28 @@ def root(
     """Options before the command."""
 
 
-@app.command(epilog="Example: carbon mind --print   |   carbon mind ~/src/flask --json   |   carbon mind --check")
-def mind(
+class _WithDefault(TyperGroup):
+    """A group whose first command runs when none is named, so that `carbon mind` and `carbon mind PATH` build."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["build", *args]
+        return super().parse_args(ctx, args)
+
+
+mind_app = typer.Typer(
+    cls=_WithDefault,
+    rich_markup_mode=None,
+    help="Distil the repository into a digest and notes, and ask for them. Without a command: build.",
+    epilog="Example: carbon mind   |   carbon mind ~/src/flask   |   carbon mind lookup src/flask/app.py",
+)
+app.add_typer(mind_app, name="mind")
+
+
+@mind_app.command(
+    name="build", epilog="Example: carbon mind --print   |   carbon mind ~/src/flask --json   |   carbon mind --check"
+)
+def mind_build(
     where: Where = Path(),
     show: Annotated[bool, typer.Option("--print", help="Print the digest as Markdown.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the digest, or the result of --check, as JSON.")] = False,
@@ -86,10 +107,49 @@ def mind(
         ),
     ] = False,
 ) -> None:
-    """Distil the repository into a digest in .carbon/mind/ (mind.json, mind.md); nothing is parsed when nothing changed."""
+    """Distil the repository into .carbon/mind/: the digest (mind.json, mind.md), the notes (dirs/) and their list (overview.md).
+
+    Nothing is parsed when nothing changed, and a note is written only when it says something new.
+    """
     from carbon_mind.cli.mind import Request, run
 
     run(Request(where, show, json, budget, model, write_agents, full, check))
+
+
+@mind_app.command(name="status", epilog="Example: carbon mind status   |   carbon mind status --json")
+def mind_status(where: Where = Path(), json: Json = False) -> None:
+    """Say what there is: directories with a note, which of them are stale or gone, sizes. Nothing is built."""
+    from carbon_mind.cli.recall import run_status
+
+    run_status(where, json=json)
+
+
+@mind_app.command(name="show", epilog="Example: carbon mind show")
+def mind_show(where: Where = Path()) -> None:
+    """Print exactly the block that goes into a prompt."""
+    from carbon_mind.cli.recall import run_show
+
+    run_show(where)
+
+
+@mind_app.command(name="lookup", epilog="Example: carbon mind lookup src/flask/app.py")
+def mind_lookup(
+    path: Annotated[str, typer.Argument(help="A file or directory of the repository, whether it exists or not.")],
+    where: Annotated[Path, typer.Option("--repository", help="The repository, or a directory in it.")] = Path(),
+    json: Json = False,
+) -> None:
+    """Print the note of the nearest directory that has one; every path gets an answer."""
+    from carbon_mind.cli.recall import run_lookup
+
+    run_lookup(path, where, json=json)
+
+
+@mind_app.command(name="list", epilog="Example: carbon mind list   |   carbon mind list --json")
+def mind_list(where: Where = Path(), json: Json = False) -> None:
+    """Print one line for every directory that has a note."""
+    from carbon_mind.cli.recall import run_list
+
+    run_list(where, json=json)
 
 
 @app.command(epilog="Example: carbon watch   |   carbon watch ~/src/flask --json   |   carbon watch --debounce 2")

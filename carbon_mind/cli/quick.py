@@ -19,6 +19,9 @@ _FLAGS = {
     "--check": "check",
 }
 
+_OTHERS = frozenset({"list", "lookup", "show", "status"})
+"""Commands below `mind` that are typer's."""
+
 
 def run(arguments: Sequence[str]) -> bool:
     """Run the command if it is one of the plain forms; false when it is not."""
@@ -31,6 +34,10 @@ def run(arguments: Sequence[str]) -> bool:
         return True
     flags = [argument for argument in arguments[1:] if argument in _FLAGS]
     paths = [argument for argument in arguments[1:] if argument not in _FLAGS]
+    if paths[:1] == ["build"]:
+        del paths[0]
+    elif paths[:1] and paths[0] in _OTHERS:
+        return False
     if list(arguments[:1]) != ["mind"] or len(paths) > 1 or any(not path or path.startswith("-") for path in paths):
         return False
     from carbon_mind.cli import mind

@@ -7,9 +7,11 @@ what the mind was made from, file by file; it is read only to say what has chang
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,15 +20,18 @@ import msgspec
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety.files import atomic_write, private_dir, read_regular, remove_orphans
 from carbon_mind.safety.seal import Seal, open_seal
-from carbon_mind.values import MIND_FOLDER, RepoPath
+from carbon_mind.values import MIND_FOLDER, Note, RepoPath
 
 MAX_BYTES = 4 << 20
 _MAX_NAMES = 64 << 20
-_INDEX_FORMAT = 2
+_INDEX_FORMAT = 3
 _IDENTITY = (
     20  # characters of an identity that `files` keeps: enough to tell whether a file changed, which is all it is for
 )
 
+NOTES = "dirs"
+_SHOWN_PATH = 400
+_SLUG = re.compile(r"[A-Za-z0-9._-]+-[0-9a-f]{8}\.md")
 UNREAD = ("!", "unread-")
 """What an identity that stands for no content begins with: the reason for skipping a file, or only its size."""
 
@@ -51,6 +56,18 @@ class Inputs:
         return digest.hexdigest()
 
 
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One note as the index knows it. `path` is cleaned like every text of the repository: for people, and to be looked up by."""
+
+    path: str
+    identity: str
+    files: int
+    summary: str
+    file: str  # its name in dirs/
+    sha256: str
+    size: int  # bytes
+
+
 class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """index.json: what the mind was made from, and what it consists of."""
 
@@ -61,15 +78,19 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files_sha256: str
     json_sha256: str
     markdown_sha256: str
+    overview_sha256: str = ""
+    notes: tuple[Entry, ...] = ()
     mac: str = ""  # over all of the above
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A mind as read back."""
+    """A mind as it is written and read back; the notes and their list are read one by one (`read_note`, `read_overview`)."""
 
     json: bytes
     markdown: str
+    overview: str = ""
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +128,8 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
             (here / "mind").mkdir(parents=True, exist_ok=True)
             if not (here / ".gitignore").exists():
                 atomic_write(here / ".gitignore", b"*\n")
-            remove_orphans(here / "mind")
+            for folder in (here / "mind", here / "mind" / NOTES):
+                remove_orphans(folder)
         except (OSError, StorageProblem):
             pass
         else:
@@ -115,7 +137,7 @@ def open_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
                 return Folder(here, seal=seal)
     there = _elsewhere(root, user_cache)
     private_dir(user_cache)
-    for folder in (there.parent, there, there / "mind"):
+    for folder in (there.parent, there, there / "mind", there / "mind" / NOTES):
         private_dir(folder)
     return Folder(there, fallback=True, seal=seal)
 
@@ -130,7 +152,7 @@ def find_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
 
 
 def _is_link(here: Path) -> bool:
-    return here.is_symlink() or (here / "mind").is_symlink()
+    return any(path.is_symlink() for path in (here, here / "mind", here / "mind" / NOTES))
 
 
 def _writable(here: Path) -> bool:
@@ -186,6 +208,24 @@ def read_names(folder: Folder, index: Index | None) -> Names | None:
     return dict(zip(fields[0:-1:2], fields[1:-1:2], strict=True))
 
 
+def read_note(folder: Folder, entry: Entry) -> str | None:
+    """The text of a note, if it is the one that the index means."""
+    return _text(folder, f"{NOTES}/{entry.file}", entry.sha256)
+
+
+def read_overview(folder: Folder, index: Index) -> str | None:
+    """The list of notes, if it is the one that the index means."""
+    return _text(folder, "overview.md", index.overview_sha256)
+
+
+def _text(folder: Folder, name: str, sha256: str) -> str | None:
+    try:
+        data = read_regular(folder.mind, RepoPath(name), MAX_BYTES)
+        return data.decode("utf-8") if _sha256(data) == sha256 else None
+    except (OSError, ValueError):
+        return None
+
+
 # --- writing ---------------------------------------------------------------------------------------------------
 
 
@@ -196,6 +236,7 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = 
     Unless `settled` the mind is kept but will match nothing. Raises StorageProblem; what was there before then still is.
     """
     markdown = stored.markdown.encode("utf-8")
+    entries = _write_notes(folder, stored.notes)
     names = _encode(_shown(inputs.names, known or {}).items())
     index = Index(
         _INDEX_FORMAT,
@@ -205,13 +246,55 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = 
         _sha256(names),
         _sha256(stored.json),
         _sha256(markdown),
+        _sha256(stored.overview.encode("utf-8")),
+        entries,
     )
     mac = folder.seal.mac("mind", _sealed(index)).hex() if folder.seal is not None else ""
     index = msgspec.structs.replace(index, mac=mac)
-    for name, data in (("files", names), ("mind.json", stored.json), ("mind.md", markdown)):
+    for name, data in (
+        ("files", names),
+        ("mind.json", stored.json),
+        ("mind.md", markdown),
+        ("overview.md", stored.overview.encode("utf-8")),
+    ):
         if not _holds(folder, name, data):
             atomic_write(folder.mind / name, data)
     atomic_write(folder.mind / "index.json", msgspec.json.format(msgspec.json.encode(index), indent=2) + b"\n")
+    _remove_notes(folder, {entry.file for entry in entries})
+
+
+def _write_notes(folder: Folder, notes: Sequence[Note]) -> tuple[Entry, ...]:
+    """Write each note that is not there already."""
+    from carbon_mind.safety.safe import safe
+
+    entries = []
+    if notes:
+        with contextlib.suppress(OSError):  # then the first write says why
+            (folder.mind / NOTES).mkdir(exist_ok=True)
+    for note in notes:
+        data = note.text.encode("utf-8")
+        path = safe(note.path, _SHOWN_PATH)
+        entry = Entry(path, note.identity, note.files, note.summary, _slug(note.path), _sha256(data), len(data))
+        if not _holds(folder, f"{NOTES}/{entry.file}", data):
+            atomic_write(folder.mind / NOTES / entry.file, data)
+        entries.append(entry)
+    return tuple(entries)
+
+
+def _slug(path: str) -> str:
+    """A file name for a directory's note: readable, and another one for every directory."""
+    from carbon_mind.safety.secrets import redact
+
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", redact(path).replace("/", "--")).strip("-.")[:48]
+    return f"{readable or 'dir'}-{hashlib.sha1(os.fsencode(path), usedforsecurity=False).hexdigest()[:8]}.md"
+
+
+def _remove_notes(folder: Folder, kept: Container[str]) -> None:
+    """Notes of directories that are gone, or that have no note any more. Only what has a name that we give."""
+    with contextlib.suppress(OSError):
+        for item in os.scandir(folder.mind / NOTES):
+            if _SLUG.fullmatch(item.name) and item.name not in kept and item.is_file(follow_symlinks=False):
+                (folder.mind / NOTES / item.name).unlink()
 
 
 def _shown(names: Names, known: Names) -> Names:

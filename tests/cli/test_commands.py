@@ -426,7 +426,7 @@ def test_interrupting_leaves_what_was_there(sample: Repository) -> None:
     before = snapshot_of(sample.path / ".carbon" / "mind")
     code = (
         "import carbon_mind.pipeline as p\nfrom carbon_mind.cli import main\nimport sys\n"
-        "def stop(*a, **k): raise KeyboardInterrupt\np._distil = stop\nsys.argv = ['carbon', 'mind', '--full']\nmain()"
+        "def stop(*a, **k): raise KeyboardInterrupt\np._evidence = stop\nsys.argv = ['carbon', 'mind', '--full']\nmain()"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=sample.path, capture_output=True, text=True, check=False)
     assert done.returncode == 130

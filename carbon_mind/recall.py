@@ -1,0 +1,188 @@
+"""What is asked of a mind: what goes into a prompt, a directory's note, the list of them, a symbol, files for a query.
+
+One object answers for one repository, on the command line once, in an MCP server for hours: it looks whether the mind is current before
+it answers, at most once in a while, and makes it so. Whatever it answers is bounded, and text that was read from disk is made safe
+again: a `.carbon/` folder may have come with the repository.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from carbon_mind import pipeline
+from carbon_mind.digest import folder as mind_folder
+from carbon_mind.errors import Disabled, UsageProblem
+from carbon_mind.repo.scan import Place, locate
+from carbon_mind.settings import Settings
+
+if TYPE_CHECKING:
+    from carbon_mind.knowledge.search import Search
+    from carbon_mind.knowledge.symbols import Symbols
+
+LOOK_S = 2.0
+"""Seconds for which a mind that was current is taken to be so."""
+ANSWER = 6000
+"""Characters of the longest answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What there is of a mind, and how it stands to the working tree. `names` are empty where they are withheld."""
+
+    enabled: bool
+    current: bool
+    indexed: int
+    stale: tuple[str, ...]  # directories whose files changed
+    missing: tuple[str, ...]  # directories without a note yet
+    gone: tuple[str, ...]  # notes of directories that are not there any more
+    digest_bytes: int
+    notes_bytes: int
+    reason: str = ""
+
+
+class Recall:
+    """Answers from one repository's mind. Each method raises CarbonError."""
+
+    def __init__(self, where: Path | Place, settings: Settings, report: pipeline.Reporter | None = None) -> None:
+        """The repository is looked at when the first question comes. Raises RepositoryProblem."""
+        self._place = where if isinstance(where, Place) else locate(where)
+        self._settings = settings
+        self._report = report or pipeline.Silent()
+        self._mind: pipeline.Mind | None = None
+        self._index: mind_folder.Index | None = None
+        self._looked = 0.0
+        self._known: tuple[Symbols, Search] | None = None
+
+    @property
+    def root(self) -> Path:
+        """The repository."""
+        return self._place.root
+
+    # --- staying current ---
+
+    def _current(self) -> tuple[pipeline.Mind, mind_folder.Index]:
+        if not self._settings.enabled:
+            raise Disabled(
+                "carbon is switched off here (enabled = false)", hint="set enabled = true where it was switched off"
+            )
+        if self._mind is None or self._index is None or time.monotonic() - self._looked > LOOK_S:
+            mind = pipeline.build(self._place, self._settings, self._report)
+            if self._mind is None or mind.built:
+                self._known = None
+            self._mind, self._index = mind, mind_folder.read_index(mind.folder)
+            self._looked = time.monotonic()
+        if self._index is None:  # no seal: what is on disk cannot be proven ours
+            raise UsageProblem(
+                "the notes cannot be read: the cache folder cannot be written",
+                hint="set cache_dir, or CARBON_CACHE_DIR",
+            )
+        return self._mind, self._index
+
+    # --- answers ---
+
+    def show(self) -> str:
+        """Exactly the block that goes into a prompt."""
+        mind, _ = self._current()
+        return mind.markdown
+
+    def listing(self) -> str:
+        """One line for every directory with a note."""
+        mind, index = self._current()
+        return mind_folder.read_overview(mind.folder, index) or "no directory has a note\n"
+
+    def entries(self) -> list[dict[str, object]]:
+        """The same for programs: path, files, summary and size of each note."""
+        _, index = self._current()
+        return [
+            {"path": entry.path, "files": entry.files, "summary": entry.summary, "bytes": entry.size}
+            for entry in index.notes
+        ]
+
+    def lookup(self, path: str) -> str:
+        """The note of the nearest directory above a path, or of the path itself."""
+        from carbon_mind.knowledge.areas import nearest
+        from carbon_mind.safety.safe import safe
+
+        mind, index = self._current()
+        wanted = inside(self.root, path)
+        entries = {entry.path: entry for entry in index.notes}
+        found = nearest(safe(wanted, 400), entries) if wanted else None
+        if found is None:
+            where = safe(wanted, 160) or "the top"
+            return f"{where}: no directory above it has a note; this is all there is:\n\n{self.listing()}"
+        text = mind_folder.read_note(mind.folder, entries[found])
+        if text is None:
+            self._looked = 0.0
+            raise UsageProblem(f"the note of {found} is damaged", hint="run `carbon mind --full`")
+        return text
+
+    def symbol(self, name: str) -> str:
+        """Where a name is defined, and who uses it."""
+        return self._knowledge()[0].answer(name)[:ANSWER]
+
+    def search(self, query: str) -> str:
+        """The best files for a query."""
+        return self._knowledge()[1].answer(query)[:ANSWER]
+
+    def _knowledge(self) -> tuple[Symbols, Search]:
+        self._current()
+        if self._known is None:
+            from carbon_mind.knowledge.search import Search
+            from carbon_mind.knowledge.symbols import Symbols
+
+            evidence, read = pipeline.known(self._place, self._settings, self._report)
+            self._known = Symbols(evidence), Search(evidence, read)
+        return self._known
+
+    # --- status ---
+
+    def status(self) -> Status:
+        """What is there, compared with the working tree; nothing is built or written."""
+        if not self._settings.enabled:
+            return Status(False, False, 0, (), (), (), 0, 0, "switched off (enabled = false)")
+        fresh = pipeline.check(self._place, self._settings, self._report)
+        folder = pipeline.find_folder_of(self._place, self._settings)
+        index = mind_folder.read_index(folder)
+        wanted = {area.path: area.identity for area in pipeline.areas(self._place, self._settings)}
+        if index is None:
+            return Status(True, False, 0, (), tuple(sorted(wanted)), (), 0, 0, fresh.reason)
+        from carbon_mind.safety.safe import safe
+
+        shown = {safe(path, 400): identity for path, identity in wanted.items()}
+        noted = {entry.path: entry.identity for entry in index.notes}
+        mind = mind_folder.read(folder, index)
+        return Status(
+            True,
+            fresh.current,
+            len(noted),
+            tuple(sorted(path for path in noted.keys() & shown.keys() if noted[path] != shown[path])),
+            tuple(sorted(shown.keys() - noted.keys())),
+            tuple(sorted(noted.keys() - shown.keys())),
+            len(mind.markdown.encode()) if mind is not None else 0,
+            sum(entry.size for entry in index.notes),
+            fresh.reason,
+        )
+
+
+def inside(root: Path, path: str) -> str:
+    """A path as somebody wrote it, relative to the root; "" for the root itself. Raises UsageProblem for one outside of it."""
+    given = path.strip().replace("\\", "/")
+    if given.startswith("/"):
+        for base in (str(root), str(root.resolve())):
+            if given == base or given.startswith(base.rstrip("/") + "/"):
+                given = given[len(base) :].lstrip("/")
+                break
+        else:
+            raise UsageProblem("the path is outside of the repository", hint="give one relative to its root")
+    parts: list[str] = []
+    for part in given.split("/"):
+        if part == "..":
+            if not parts:
+                raise UsageProblem("the path is outside of the repository", hint="give one relative to its root")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)

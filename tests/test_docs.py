@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from carbon_mind import errors
-from carbon_mind.cli.app import app, models_app
+from carbon_mind.cli.app import app
 from carbon_mind.settings import REPOSITORY_KEYS, Settings
 
 ROOT = Path(__file__).parents[1]
@@ -24,13 +24,15 @@ def test_every_command_is_in_the_readme() -> None:
     names = [
         f"carbon {command.name or command.callback.__name__}" for command in app.registered_commands if command.callback
     ]
-    names += ["carbon models"]
-    assert "carbon mind" in names
+    assert "carbon warm" in names
     for name in names:
-        assert name in README, name
-    for command in models_app.registered_commands:
-        assert command.name is not None
-        assert f"`{command.name}`" in README or f"models {command.name}" in README, command.name
+        assert f"`{name}" in README, name
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        assert f"`carbon {group.name}" in README, group.name
+        for command in group.typer_instance.registered_commands:
+            if not command.hidden:
+                assert f"`{command.name}" in README or f"carbon {group.name} {command.name}" in README, command.name
 
 
 def test_every_dependency_has_its_reason() -> None:

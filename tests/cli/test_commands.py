@@ -397,7 +397,9 @@ def test_version_names_the_ranker_in_use() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        *("mind", "watch", "hook install", "hook remove", "hook status", "hook run"),
+        *("mind", "mind build", "mind status", "mind show", "mind lookup", "mind list", "why"),
+        *("store list", "store verify", "store gc", "store purge"),
+        *("watch", "hook install", "hook remove", "hook status", "hook run"),
         *("warm", "ask", "doctor", "settings", "models list", "models pull", "models path"),
     ],
 )

@@ -53,7 +53,9 @@ def test_in_the_checkout_and_invisible_to_git(repository: Repository, folder: Fo
     write(folder, OLD, ONE)
     folder.tag_cache.write_bytes(b"x")
     assert repository.git("status", "--porcelain", "--untracked-files=all") == ""
-    assert sorted(path.name for path in folder.mind.iterdir()) == ["files", "index.json", "mind.json", "mind.md"]
+    assert sorted(path.name for path in folder.mind.iterdir()) == [
+        *("files", "index.json", "mind.json", "mind.md", "overview.md")
+    ]
     assert [path.name for path in (tmp_path / "user-cache").iterdir()] == ["seal.key"]
     assert open_folder(repository.path, tmp_path / "user-cache", owned=True) == folder
 

@@ -188,5 +188,6 @@ def request(settings: Settings, model: Path, header: GgufInfo, markdown: str) ->
         "options": [getattr(options, name) for name in _DECIDING],
         "environment": environment(),
         "digest": markdown,
+        "block_chars": settings.block_chars,
     }
     return msgspec.json.encode(facts, order="deterministic").decode()

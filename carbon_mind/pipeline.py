@@ -538,7 +538,7 @@ def _warm(
         # The bound promised otherwise; with the tokenizer at hand the budget is exact.
         report.notice(f"the digest has {tokens} tokens for this model: fitted again to {settings.budget}")
         mind = build(mind.root, settings, report, counting=model_counting(opened))
-    head = Head(mind.markdown)
+    head = Head(mind.markdown, limit=settings.block_chars)
     prefix = assemble(opened.chat, head, engine.tokenize, engine.piece)
     if len(prefix.tokens) + 64 > engine.info.n_ctx:
         raise PrefixTooLong(

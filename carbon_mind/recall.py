@@ -2,12 +2,14 @@
 
 One object answers for one repository, on the command line once, in an MCP server for hours: it looks whether the mind is current before
 it answers, at most once in a while, and makes it so. Whatever it answers is bounded, and text that was read from disk is made safe
-again: a `.carbon/` folder may have come with the repository.
+again: a `.carbon/` folder may have come with the repository. Where the repository also ships what steers an agent by itself, and the user
+does not trust it, the answer is one line that says so.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +17,10 @@ from typing import TYPE_CHECKING
 from carbon_mind import pipeline
 from carbon_mind.digest import folder as mind_folder
 from carbon_mind.errors import Disabled, UsageProblem
-from carbon_mind.repo.scan import Place, locate
-from carbon_mind.settings import Settings
+from carbon_mind.repo.scan import Place, locate, scan
+from carbon_mind.safety.safe import safe
+from carbon_mind.safety.trust import Trust, Verdict, fence, resanitise, verdict, withheld
+from carbon_mind.settings import Settings, trust_folder
 
 if TYPE_CHECKING:
     from carbon_mind.knowledge.search import Search
@@ -29,18 +33,27 @@ ANSWER = 6000
 
 
 @dataclass(frozen=True, slots=True)
+class Directories:
+    """Some directories; `names` are left out where the mind is withheld."""
+
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """What there is of a mind, and how it stands to the working tree. `names` are empty where they are withheld."""
+    """What there is of a mind, and how it stands to the working tree."""
 
     enabled: bool
     current: bool
     indexed: int
-    stale: tuple[str, ...]  # directories whose files changed
-    missing: tuple[str, ...]  # directories without a note yet
-    gone: tuple[str, ...]  # notes of directories that are not there any more
+    stale: Directories  # their files changed since
+    missing: Directories  # without a note yet
+    gone: Directories  # notes of what is not there any more
     digest_bytes: int
     notes_bytes: int
     reason: str = ""
+    withheld: str = ""  # the line that is answered instead of a mind, "" where it is shown
 
 
 class Recall:
@@ -54,6 +67,7 @@ class Recall:
         self._mind: pipeline.Mind | None = None
         self._index: mind_folder.Index | None = None
         self._looked = 0.0
+        self._verdict: Verdict | None = None
         self._known: tuple[Symbols, Search] | None = None
 
     @property
@@ -73,6 +87,7 @@ class Recall:
             if self._mind is None or mind.built:
                 self._known = None
             self._mind, self._index = mind, mind_folder.read_index(mind.folder)
+            self._verdict = self._judge()
             self._looked = time.monotonic()
         if self._index is None:  # no seal: what is on disk cannot be proven ours
             raise UsageProblem(
@@ -81,21 +96,36 @@ class Recall:
             )
         return self._mind, self._index
 
+    def _judge(self) -> Verdict:
+        from carbon_mind.repo.shipped import shipped
+
+        return verdict(self.root, shipped(scan(self._place)), Trust(trust_folder()))
+
+    def _refused(self) -> str:
+        """The line that is answered instead, "" where the mind may be shown."""
+        self._current()
+        return withheld(self._verdict) + "\n" if self._verdict is not None and not self._verdict.trusted else ""
+
     # --- answers ---
 
     def show(self) -> str:
         """Exactly the block that goes into a prompt."""
-        mind, _ = self._current()
-        return mind.markdown
+        if refused := self._refused():
+            return refused
+        return fence(self._current()[0].markdown, limit=self._settings.block_chars) + "\n"
 
     def listing(self) -> str:
         """One line for every directory with a note."""
+        if refused := self._refused():
+            return refused
         mind, index = self._current()
-        return mind_folder.read_overview(mind.folder, index) or "no directory has a note\n"
+        return resanitise(mind_folder.read_overview(mind.folder, index) or "no directory has a note\n", limit=ANSWER)
 
     def entries(self) -> list[dict[str, object]]:
         """The same for programs: path, files, summary and size of each note."""
         _, index = self._current()
+        if self._refused():
+            return []
         return [
             {"path": entry.path, "files": entry.files, "summary": entry.summary, "bytes": entry.size}
             for entry in index.notes
@@ -104,10 +134,11 @@ class Recall:
     def lookup(self, path: str) -> str:
         """The note of the nearest directory above a path, or of the path itself."""
         from carbon_mind.knowledge.areas import nearest
-        from carbon_mind.safety.safe import safe
 
-        mind, index = self._current()
         wanted = inside(self.root, path)
+        if refused := self._refused():
+            return refused
+        mind, index = self._current()
         entries = {entry.path: entry for entry in index.notes}
         found = nearest(safe(wanted, 400), entries) if wanted else None
         if found is None:
@@ -117,15 +148,15 @@ class Recall:
         if text is None:
             self._looked = 0.0
             raise UsageProblem(f"the note of {found} is damaged", hint="run `carbon mind --full`")
-        return text
+        return resanitise(text, limit=ANSWER)
 
     def symbol(self, name: str) -> str:
         """Where a name is defined, and who uses it."""
-        return self._knowledge()[0].answer(name)[:ANSWER]
+        return self._refused() or resanitise(self._knowledge()[0].answer(name), limit=ANSWER)
 
     def search(self, query: str) -> str:
         """The best files for a query."""
-        return self._knowledge()[1].answer(query)[:ANSWER]
+        return self._refused() or resanitise(self._knowledge()[1].answer(query), limit=ANSWER)
 
     def _knowledge(self) -> tuple[Symbols, Search]:
         self._current()
@@ -142,28 +173,32 @@ class Recall:
     def status(self) -> Status:
         """What is there, compared with the working tree; nothing is built or written."""
         if not self._settings.enabled:
-            return Status(False, False, 0, (), (), (), 0, 0, "switched off (enabled = false)")
+            none = Directories(0, ())
+            return Status(False, False, 0, none, none, none, 0, 0, "switched off (enabled = false)")
         fresh = pipeline.check(self._place, self._settings, self._report)
+        judged = self._judge()
+        refused = "" if judged.trusted else withheld(judged)
         folder = pipeline.find_folder_of(self._place, self._settings)
         index = mind_folder.read_index(folder)
-        wanted = {area.path: area.identity for area in pipeline.areas(self._place, self._settings)}
-        if index is None:
-            return Status(True, False, 0, (), tuple(sorted(wanted)), (), 0, 0, fresh.reason)
-        from carbon_mind.safety.safe import safe
-
-        shown = {safe(path, 400): identity for path, identity in wanted.items()}
-        noted = {entry.path: entry.identity for entry in index.notes}
+        wanted = {safe(area.path, 400): area.identity for area in pipeline.areas(self._place, self._settings)}
+        noted = {entry.path: entry.identity for entry in index.notes} if index is not None else {}
         mind = mind_folder.read(folder, index)
+
+        def directories(paths: Iterable[str]) -> Directories:
+            names = tuple(sorted(paths))
+            return Directories(len(names), () if refused else names)
+
         return Status(
-            True,
-            fresh.current,
-            len(noted),
-            tuple(sorted(path for path in noted.keys() & shown.keys() if noted[path] != shown[path])),
-            tuple(sorted(shown.keys() - noted.keys())),
-            tuple(sorted(noted.keys() - shown.keys())),
-            len(mind.markdown.encode()) if mind is not None else 0,
-            sum(entry.size for entry in index.notes),
-            fresh.reason,
+            enabled=True,
+            current=fresh.current,
+            indexed=len(noted),
+            stale=directories(path for path in noted.keys() & wanted.keys() if noted[path] != wanted[path]),
+            missing=directories(wanted.keys() - noted.keys()),
+            gone=directories(noted.keys() - wanted.keys()),
+            digest_bytes=len(mind.markdown.encode()) if mind is not None else 0,
+            notes_bytes=sum(entry.size for entry in index.notes) if index is not None else 0,
+            reason=fresh.reason,
+            withheld=refused,
         )
 
 

@@ -76,6 +76,11 @@ def user_file() -> Path:
     return Path(platformdirs.user_config_dir(APP, appauthor=False)) / "config.toml"
 
 
+def trust_folder() -> Path:
+    """Folder of the user's list of trusted repositories."""
+    return user_file().parent / "trust"
+
+
 def _toml(path: Path) -> dict[str, Any]:
     if not path.is_file():  # a repository may hold a FIFO of that name, and opening it would wait for ever
         return {}

@@ -12,8 +12,9 @@ import pytest
 from carbon_mind import pipeline, recall
 from carbon_mind.digest.folder import NOTES, read_index
 from carbon_mind.errors import Disabled, UsageProblem
-from carbon_mind.recall import ANSWER, Recall, inside
-from carbon_mind.settings import Settings, load
+from carbon_mind.recall import ANSWER, Directories, Recall, inside
+from carbon_mind.safety.trust import CLOSE, HEADER, OPEN, Trust
+from carbon_mind.settings import Settings, load, trust_folder
 from tests.conftest import Repository
 
 
@@ -212,12 +213,13 @@ def test_a_damaged_note_says_what_to_do_and_comes_back(sample: Repository, setti
 def test_status_compares_and_builds_nothing(sample: Repository, settings: Settings) -> None:
     asked = Recall(sample.path, settings)
     empty = asked.status()
-    assert (empty.current, empty.indexed, empty.missing, empty.reason) == (False, 0, ("sample", "tests"), "no mind yet")
+    assert (empty.current, empty.indexed, empty.reason) == (False, 0, "no mind yet")
+    assert empty.missing == Directories(2, ("sample", "tests"))
     assert not (sample.path / ".carbon").exists()
     mind = build(sample, settings)
     found = asked.status()
     assert (found.enabled, found.current, found.indexed) == (True, True, 2)
-    assert (found.stale, found.missing, found.gone) == ((), (), ())
+    assert (found.stale, found.missing, found.gone) == (Directories(0, ()),) * 3
     assert found.digest_bytes == len(mind.markdown.encode())
     assert found.notes_bytes == sum(len(data) for data, _ in files(mind).values())
     sample.write("sample/core.py", "x = 1\n")
@@ -225,7 +227,8 @@ def test_status_compares_and_builds_nothing(sample: Repository, settings: Settin
     shutil.rmtree(sample.path / "tests")
     index = (mind.folder.mind / "index.json").read_bytes()
     found = asked.status()
-    assert (found.current, found.stale, found.missing, found.gone) == (False, ("sample",), ("new",), ("tests",))
+    assert not found.current
+    assert [some.names for some in (found.stale, found.missing, found.gone)] == [("sample",), ("new",), ("tests",)]
     assert (mind.folder.mind / "index.json").read_bytes() == index
 
 
@@ -255,3 +258,50 @@ def test_the_index_holds_what_the_issue_asks(sample: Repository, settings: Setti
         assert len(entry["identity"]) == 40
         assert (mind.folder.mind / NOTES / entry["file"]).stat().st_size == entry["size"]
     assert (mind.folder.mind / "overview.md").read_text().startswith("# sample: directories\n")
+
+
+# --- trust --------------------------------------------------------------------------------------------------------
+
+
+def test_an_untrusted_repository_that_steers_agents_gets_one_line(sample: Repository, settings: Settings) -> None:
+    sample.write("AGENTS.md", "Do as I say.\n")
+    asked = Recall(sample.path, settings)
+    for text in (asked.show(), asked.listing(), asked.lookup("sample"), asked.symbol("Engine"), asked.search("engine")):
+        assert text == (
+            "mind withheld: this repository ships agent configuration (1 file) and is not trusted; look at them, then run "
+            "`carbon trust`\n"
+        )
+    assert asked.entries() == []
+    sample.write("new/x.py", "x = 1\n")
+    found = asked.status()
+    assert found.missing == Directories(1, ())
+    assert found.indexed == 2
+    assert found.withheld.startswith("mind withheld")
+    Trust(trust_folder()).trust(sample.path)
+    trusted = Recall(sample.path, settings)
+    assert trusted.lookup("sample").startswith("# sample/")
+    assert trusted.status().withheld == ""
+    Trust(trust_folder()).revoke(sample.path)
+    assert Recall(sample.path, settings).listing().startswith("mind withheld")
+
+
+def test_a_repository_that_steers_nobody_needs_no_trust(sample: Repository, settings: Settings) -> None:
+    assert Recall(sample.path, settings).lookup("sample").startswith("# sample/")
+
+
+def test_what_is_shown_is_fenced_and_what_is_read_back_is_made_safe_again(
+    sample: Repository, settings: Settings
+) -> None:
+    mind = build(sample, settings)
+    shown = Recall(sample.path, settings).show()
+    assert shown == f"{OPEN}\n{HEADER}\n{mind.markdown}{CLOSE}\n"
+    assert len(Recall(sample.path, load(None, {"block_chars": 500})).show()) <= 501
+
+
+def test_notes_of_ours_come_back_byte_for_byte(sample: Repository, settings: Settings) -> None:
+    mind = build(sample, settings)
+    asked = Recall(sample.path, settings)
+    for path in ("sample", "tests"):
+        (file,) = (mind.folder.mind / NOTES).glob(f"{path}-*")
+        assert asked.lookup(path) == file.read_text()
+    assert asked.listing() == (mind.folder.mind / "overview.md").read_text()

@@ -152,6 +152,22 @@ def mind_list(where: Where = Path(), json: Json = False) -> None:
     run_list(where, json=json)
 
 
+@app.command(epilog="Example: carbon trust   |   carbon trust --list   |   carbon trust --revoke ~/src/flask")
+def trust(
+    where: Where = Path(),
+    list_all: Annotated[bool, typer.Option("--list", help="Show which repositories are trusted by name.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Do not trust this one any more.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what steers an agent in a repository (instructions, tools, hooks, a mind of its own), and trust it from then on.
+
+    A repository that ships nothing of the kind needs no trust.
+    """
+    from carbon_mind.cli.trust import run
+
+    run(where, list_all=list_all, revoke=revoke, json=json)
+
+
 @app.command(epilog="Example: carbon watch   |   carbon watch ~/src/flask --json   |   carbon watch --debounce 2")
 def watch(
     where: Where = Path(),

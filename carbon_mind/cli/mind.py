@@ -52,9 +52,23 @@ def run(request: Request) -> None:
     else:
         console.data(line + "\n")
     if request.write_agents:
-        from carbon_mind.digest.agents import write_block
+        _write_agents(found)
 
-        console.step(f"AGENTS.md: {write_block(found.root, found.markdown)}")
+
+def _write_agents(found: pipeline.Mind) -> None:
+    """Put the digest into AGENTS.md. A repository that counted as trusted still does: what is new there is ours."""
+    from carbon_mind.digest.agents import write_block
+    from carbon_mind.repo.scan import locate, scan
+    from carbon_mind.repo.shipped import shipped
+    from carbon_mind.safety.trust import Trust, verdict
+    from carbon_mind.settings import trust_folder
+
+    trust = Trust(trust_folder())
+    before = verdict(found.root, shipped(scan(locate(found.root))), trust)
+    outcome = write_block(found.root, found.markdown)
+    if before.reason == "no surface" and outcome != "unchanged":
+        trust.trust(found.root)
+    console.step(f"AGENTS.md: {outcome}")
 
 
 # --- check -----------------------------------------------------------------------------------------------------

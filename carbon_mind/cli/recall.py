@@ -33,11 +33,12 @@ def _lines(found: Status) -> list[str]:
     lines = [
         f"mind: {head}; digest {found.digest_bytes:,} bytes, {found.indexed} notes with {found.notes_bytes:,} bytes"
     ]
-    for name, paths in (("stale", found.stale), ("without a note", found.missing), ("gone", found.gone)):
-        if paths:
-            more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-            lines.append(f"{name}: {len(paths)}: {', '.join(paths[:_SHOWN])}{more}")
-    return lines
+    for name, some in (("stale", found.stale), ("without a note", found.missing), ("gone", found.gone)):
+        if some.count:
+            more = f" and {some.count - _SHOWN} more" if some.names and some.count > _SHOWN else ""
+            names = f": {', '.join(some.names[:_SHOWN])}{more}" if some.names else ""
+            lines.append(f"{name}: {some.count}{names}")
+    return lines + ([found.withheld] if found.withheld else [])
 
 
 def run_show(where: Path) -> None:

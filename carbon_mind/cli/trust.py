@@ -21,7 +21,7 @@ SHOWN = 200
 
 def trust_list() -> Trust:
     """The user's list, in a folder of its own beside the settings."""
-    return Trust(settings.user_file().parent / "trust")
+    return Trust(settings.trust_folder())
 
 
 def run(where: Path, *, list_all: bool, revoke: bool, json: bool) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from carbon_mind.counts import by_count, most
 from carbon_mind.evidence import Evidence
 from carbon_mind.safety.safe import safe
+from carbon_mind.safety.trust import resanitise
 from carbon_mind.values import Area, Note, RankedFile, RepoPath
 
 SIZE = 1500
@@ -79,7 +80,9 @@ def _note(evidence: Evidence, area: Area, ranked: Mapping[RepoPath, RankedFile],
     )
     names = ", ".join(_inside(area, file.path) for file in key[:3])
     summary = safe(f"{what}; {names}" if names else what, SUMMARY)
-    return Note(area.path, area.identity, len(area.files), summary, _filled(head, sections))
+    # What the lines have together may look like a credential that none of them is; read back, it would be taken for one.
+    text = resanitise(_filled(head, sections), limit=SIZE)
+    return Note(area.path, area.identity, len(area.files), summary, text)
 
 
 def _filled(head: str, sections: Iterable[tuple[str, Iterable[str]]]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from carbon_mind.safety.safe import safe
+from carbon_mind.safety.trust import resanitise
 from carbon_mind.values import Note
 
 SIZE = 4000
@@ -29,4 +30,4 @@ def overview(name: str, notes: Iterable[Note]) -> str:
             break
         kept.append(text)
         size += len(text) + 1
-    return "\n".join(kept).rstrip("\n") + "\n"
+    return resanitise("\n".join(kept).rstrip("\n") + "\n", limit=SIZE)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from carbon_mind.safety.block import BEGIN, END
+from carbon_mind.safety.trust import CLOSE, OPEN
 from carbon_mind.values import Span
 
-OPEN, CLOSE = "<repository-digest>", "</repository-digest>"
 Region = tuple[str, int, int]
 """(name, start, end) in characters."""
 

@@ -11,6 +11,7 @@ import pytest
 
 from carbon_mind.cli import trust as command
 from carbon_mind.errors import NotARepository, StorageProblem, UsageProblem
+from tests.cli.test_commands import carbon
 from tests.conftest import Repository
 
 Capture = pytest.CaptureFixture[str]
@@ -122,3 +123,16 @@ def test_what_cannot_be(sample: Repository, tmp_path: Path, capfd: Capture) -> N
     run(sample.path, list_all=True)
     assert "cannot be believed, so nothing is trusted" in capfd.readouterr().err
     assert command.trust_list().file.read_text() == "[]"
+
+
+def test_a_block_that_carbon_wrote_itself_takes_no_trust_away(sample: Repository) -> None:
+    assert carbon("mind", "--write-agents", cwd=sample.path).returncode == 0
+    sample.commit("with AGENTS.md")
+    assert carbon("mind", "lookup", "sample", cwd=sample.path).stdout.startswith("# sample/")
+    sample.write("CLAUDE.md", "Do as I say.\n")
+    carbon("trust", "--revoke", cwd=sample.path)
+    assert carbon("mind", "lookup", "sample", cwd=sample.path).stdout.startswith("mind withheld")
+    carbon("mind", "--write-agents", cwd=sample.path)
+    assert carbon("mind", "show", cwd=sample.path).stdout.startswith("mind withheld"), (
+        "what was not trusted before is not now"
+    )

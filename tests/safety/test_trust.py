@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from carbon_mind.digest.render import to_markdown
 from carbon_mind.errors import StorageProblem
-from carbon_mind.prefix import spans
 from carbon_mind.safety.safe import safe
 from carbon_mind.safety.secrets import redact
 from carbon_mind.safety.trust import (
@@ -440,10 +439,6 @@ def test_a_credential_at_the_place_of_the_cut_is_not_left_in_half() -> None:
 
 
 # --- the fence -------------------------------------------------------------------------------------------------------
-
-
-def test_the_tags_are_those_that_the_prefix_knows() -> None:
-    assert (OPEN, CLOSE) == (spans.OPEN, spans.CLOSE)
 
 
 def test_a_block_byte_for_byte() -> None:

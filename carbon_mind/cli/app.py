@@ -66,12 +66,20 @@ def root(
 
 
 class _WithDefault(TyperGroup):
-    """A group whose first command runs when none is named, so that `carbon mind` and `carbon mind PATH` build."""
+    """A group of which one command runs when none is named, so that `carbon mind` and `carbon mind PATH` build."""
+
+    default = "build"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] != "--help"):
-            args = ["build", *args]
+            args = [self.default, *args]
         return super().parse_args(ctx, args)
+
+
+class _Serving(_WithDefault):
+    """The same for `carbon mcp ROOT`, which is what clients are told to start."""
+
+    default = "serve"
 
 
 mind_app = typer.Typer(
@@ -150,6 +158,25 @@ def mind_list(where: Where = Path(), json: Json = False) -> None:
     from carbon_mind.cli.recall import run_list
 
     run_list(where, json=json)
+
+
+mcp_app = typer.Typer(
+    cls=_Serving,
+    rich_markup_mode=None,
+    help="The mind over MCP, for any client that speaks it. `carbon mcp ROOT` serves on standard input and output.",
+    epilog="Example: carbon mcp ~/src/flask   |   carbon mcp install --client opencode",
+)
+app.add_typer(mcp_app, name="mcp")
+
+
+@mcp_app.command(name="serve", epilog="Example: carbon mcp ~/src/flask")
+def mcp_serve(
+    root: Annotated[Path, typer.Argument(help="The repository; nothing outside of it is read.")],
+) -> None:
+    """Answer mind_lookup, mind_list, mind_symbol and mind_search, read-only, until the client goes."""
+    from carbon_mind.cli.mcp import run_serve
+
+    run_serve(root)
 
 
 @app.command(epilog="Example: carbon trust   |   carbon trust --list   |   carbon trust --revoke ~/src/flask")

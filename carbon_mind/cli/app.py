@@ -179,6 +179,26 @@ def mcp_serve(
     run_serve(root)
 
 
+Client = Annotated[str, typer.Option("--client", help="opencode, pi, codex, claude, cursor or vscode.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would change.")]
+
+
+@mcp_app.command(name="install", epilog="Example: carbon mcp install --client opencode --dry-run")
+def mcp_install(client: Client, where: Where = Path(), dry_run: DryRun = False, json: Json = False) -> None:
+    """Put `carbon mcp` into a client's own configuration; the file as it was is kept beside it."""
+    from carbon_mind.cli.mcp import run_install
+
+    run_install(client, where, dry_run=dry_run, json=json)
+
+
+@mcp_app.command(name="remove", epilog="Example: carbon mcp remove --client opencode")
+def mcp_remove(client: Client, where: Where = Path(), dry_run: DryRun = False, json: Json = False) -> None:
+    """Take it out again; the file becomes what it was, byte for byte, when nothing else changed since."""
+    from carbon_mind.cli.mcp import run_remove
+
+    run_remove(client, where, dry_run=dry_run, json=json)
+
+
 @app.command(epilog="Example: carbon trust   |   carbon trust --list   |   carbon trust --revoke ~/src/flask")
 def trust(
     where: Where = Path(),

@@ -398,6 +398,7 @@ def test_version_names_the_ranker_in_use() -> None:
     "command",
     [
         *("mind", "mind build", "mind status", "mind show", "mind lookup", "mind list", "why"),
+        *("mcp", "mcp serve", "mcp install", "mcp remove", "trust"),
         *("store list", "store verify", "store gc", "store purge"),
         *("watch", "hook install", "hook remove", "hook status", "hook run"),
         *("warm", "ask", "doctor", "settings", "models list", "models pull", "models path"),

@@ -129,11 +129,12 @@ def model() -> Iterator[Model]:
 Run = Callable[[str], "subprocess.CompletedProcess[str]"]
 
 
-def environment(home: Path) -> dict[str, str]:
+def environment(home: Path, where: Path) -> dict[str, str]:
     """A home of its own, no telemetry, no look for updates."""
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("OPENCODE", "PI_"))},
         "HOME": str(home),
+        "PWD": str(where),  # as a shell has it; OpenCode believes it more than the directory that it is in
         "PATH": _PATH,
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -160,7 +161,7 @@ def opencode(modules: Path, model: Model, sample: Repository, private_home: Path
         return subprocess.run(
             [str(binary), "run", "--title", "t", "--format", "json", "-m", "local/scripted", task],
             cwd=sample.path,
-            env=environment(private_home),
+            env=environment(private_home, sample.path),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -192,7 +193,7 @@ def pi(modules: Path, model: Model, sample: Repository, private_home: Path) -> R
         return subprocess.run(
             [*command, "-p", "--model", "local/scripted", task],
             cwd=sample.path,
-            env=environment(private_home),
+            env=environment(private_home, sample.path),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import pytest
 
+from tests.cli.test_commands import carbon
 from tests.clients.conftest import Model, Run
 from tests.conftest import Repository
 
@@ -15,10 +12,6 @@ pytest.importorskip("mcp", reason="the mcp extra is not installed")
 pytestmark = pytest.mark.slow
 
 TOOLS = ("mind_lookup", "mind_list", "mind_symbol", "mind_search")
-
-
-def serving(root: Path) -> list[str]:
-    return [sys.executable, "-m", "carbon_mind", "mcp", str(root)]
 
 
 @pytest.mark.parametrize(
@@ -29,12 +22,9 @@ def serving(root: Path) -> list[str]:
     ],
 )
 def test_opencode_asks_the_mind(
-    opencode: Run, model: Model, sample: Repository, private_home: Path, tool: str, arguments: dict[str, str], told: str
+    opencode: Run, model: Model, sample: Repository, tool: str, arguments: dict[str, str], told: str
 ) -> None:
-    path = private_home / "config" / "opencode" / "opencode.json"
-    config = json.loads(path.read_text())
-    config["mcp"] = {"carbon": {"type": "local", "command": serving(sample.path), "enabled": True}}
-    path.write_text(json.dumps(config))
+    assert carbon("mcp", "install", "--client", "opencode", cwd=sample.path).returncode == 0
     model.tool, model.arguments = tool, arguments
     done = opencode("where is the engine built")
     assert model.requests, done.stderr
@@ -43,10 +33,8 @@ def test_opencode_asks_the_mind(
     assert "It is in sample/core.py." in done.stdout
 
 
-def test_pi_asks_the_mind(pi: Run, model: Model, sample: Repository, private_home: Path) -> None:
-    command, *arguments = serving(sample.path)
-    server = {"command": command, "args": arguments, "exposure": "direct"}
-    (private_home / ".pi" / "agent" / "mcp.json").write_text(json.dumps({"mcpServers": {"carbon": server}}))
+def test_pi_asks_the_mind(pi: Run, model: Model, sample: Repository) -> None:
+    assert carbon("mcp", "install", "--client", "pi", cwd=sample.path).returncode == 0
     model.tool, model.arguments = "mind_lookup", {"path": "sample/core.py"}
     done = pi("where is the engine built")
     assert model.requests, done.stderr

@@ -124,9 +124,9 @@ class Engine(Protocol):
         The state must have been verified. On failure the sequence is empty.
         """
 
-    def generate(self, max_tokens: int) -> Iterator[Piece]:
-        """Greedy continuation of `held`, until an end-of-generation token or `max_tokens`. At least one token must
-        have been evaluated since the last load."""
+    def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
+        """Greedy continuation of `held`, until an end-of-generation token or `max_tokens`; with a GBNF `grammar` (rule `root`), only
+        what it allows. At least one token must have been evaluated since the last load."""
 
     def logits(self) -> Sequence[float]:
         """Scores of the next token, one per vocabulary entry, after the last evaluated token."""

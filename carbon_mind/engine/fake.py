@@ -116,7 +116,9 @@ class FakeEngine:
             raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
         return hashlib.sha256(repr(self._held).encode()).digest()
 
-    def generate(self, max_tokens: int) -> Iterator[Piece]:
+    def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
+        if grammar is not None:
+            raise EngineProblem("the fake engine knows no grammars")
         for _ in range(max_tokens):
             seed = self._seed()
             if seed[0] < 16 or len(self._held) == self._info.n_ctx:

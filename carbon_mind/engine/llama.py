@@ -421,19 +421,38 @@ class LlamaEngine:
         if not self._fresh_logits:
             raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
 
-    def generate(self, max_tokens: int) -> Iterator[Piece]:
+    def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
         api = self._run.api
         self._need_logits()
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        for count in range(min(max_tokens, self._info.n_ctx - len(self._held))):
-            token = api.llama_sampler_sample(self._sampler, self._context, -1)
-            if api.llama_vocab_is_eog(self._words.handle, token):
-                break
-            yield Piece(token, decoder.decode(self._words.piece(token, special=False)))
-            if count + 1 < max_tokens and len(self._held) < self._info.n_ctx:
-                self._decode((token,))
+        sampler = self._sampler if grammar is None else self._constrained(grammar)
+        try:
+            for count in range(min(max_tokens, self._info.n_ctx - len(self._held))):
+                token = api.llama_sampler_sample(sampler, self._context, -1)
+                if api.llama_vocab_is_eog(self._words.handle, token):
+                    break
+                yield Piece(token, decoder.decode(self._words.piece(token, special=False)))
+                if count + 1 < max_tokens and len(self._held) < self._info.n_ctx:
+                    self._decode((token,))
+        finally:
+            if grammar is not None:
+                api.llama_sampler_free(sampler)
         if tail := decoder.decode(b"", final=True):
             yield Piece(-1, tail)
+
+    def _constrained(self, grammar: str) -> Any:
+        """A greedy sampler that takes only what the grammar allows next; the chain owns its parts."""
+        api = self._run.api
+        self._run.log.clear()
+        # An empty grammar would allow everything.
+        text = grammar.strip().encode("utf-8")
+        rules = text and api.llama_sampler_init_grammar(self._words.handle, text, b"root")
+        if not rules:
+            raise EngineProblem(f"llama.cpp does not understand the grammar: {self._run.log.reason()}")
+        chain = api.llama_sampler_chain_init(api.llama_sampler_chain_default_params())
+        api.llama_sampler_chain_add(chain, rules)
+        api.llama_sampler_chain_add(chain, api.llama_sampler_init_greedy())
+        return chain
 
     def logits(self) -> Sequence[float]:
         self._need_logits()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -344,3 +345,43 @@ def test_an_environment_that_changes_results_is_part_of_the_fingerprint(
     monkeypatch.setenv("GGML_SOME_SWITCH", "1")
     assert engine.fingerprint("m") != plain
     engine.close()
+
+
+# --- grammars ----------------------------------------------------------------------------------------------------
+
+GRAMMAR = """root ::= "[" item (", " item){1,3} "]"
+item ::= "{\\"name\\": " ("\\"src/main.py\\"" | "\\"caf\u00e9.py\\"") ", \\"text\\": \\"" [a-z ]{1,12} "\\"}"
+"""
+
+
+@pytest.mark.parametrize(
+    "engine",
+    ["dense", "recurrent", "hybrid", "sliding", pytest.param("smollm2", marks=pytest.mark.model)],
+    indirect=True,
+)
+def test_what_a_grammar_allows_is_all_that_is_said(engine: Engine) -> None:
+    answers = []
+    for _ in range(2):
+        engine.reset()
+        engine.prefill(engine.tokenize(SYSTEM + SUFFIX))
+        pieces = list(engine.generate(300, GRAMMAR))
+        answers.append("".join(piece.text for piece in pieces))
+        items = json.loads(answers[-1])
+        assert 2 <= len(items) <= 4
+        assert {item["name"] for item in items} <= {"src/main.py", "caf\u00e9.py"}
+        assert all(1 <= len(item["text"]) <= 12 for item in items)
+        engine.prefill(engine.tokenize("more"))
+    assert answers[0] == answers[1]
+    assert list(engine.generate(4)), "and without one it speaks freely"
+
+
+def test_a_grammar_that_cannot_be_read_is_an_error_and_no_crash(request: pytest.FixtureRequest) -> None:
+    engine = open_engine("dense", request)
+    engine.prefill(engine.tokenize(SUFFIX))
+    for grammar in ("root ::= (", "nothing", "root ::= missing", ""):
+        with pytest.raises(EngineProblem, match="grammar"):
+            list(engine.generate(4, grammar))
+    assert list(engine.generate(4))
+    engine.close()
+    with pytest.raises(EngineProblem, match="grammars"):
+        list(FakeEngine().generate(4, GRAMMAR))

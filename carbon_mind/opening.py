@@ -191,3 +191,35 @@ def request(settings: Settings, model: Path, header: GgufInfo, markdown: str) ->
         "block_chars": settings.block_chars,
     }
     return msgspec.json.encode(facts, order="deterministic").decode()
+
+
+def asker(settings: Settings, report: Listener) -> tuple[str, Callable[[str, str, str, int], str]]:
+    """The hash of the model that the settings mean, and a function that asks it: (system, user, grammar, most tokens) -> text.
+
+    The model is loaded with the first question. Raises ModelProblem; the function raises CarbonError.
+    """
+    from carbon_mind.models import model_sha256
+    from carbon_mind.prefix import template
+    from carbon_mind.safety.text import escape_special
+    from carbon_mind.values import Message
+
+    model = model_path(settings)
+    check_model(model)
+    opened: list[Opened] = []
+
+    def ask(system: str, user: str, grammar: str, most: int) -> str:
+        if not opened:
+            opened.append(open_engine(settings, report))
+        chat, engine = opened[0].chat, opened[0].engine
+        texts = [escape_special(text, chat.special_tokens) for text in (system, user)]
+        both = [Message("system", texts[0]), Message("user", texts[1])]
+        try:
+            prompt = template.render(chat.template, both, bos_token=chat.bos_token, eos_token=chat.eos_token)
+        except template.TemplateRefused:  # it knows no system role
+            alone = [Message("user", "\n\n".join(texts))]
+            prompt = template.render(chat.template, alone, bos_token=chat.bos_token, eos_token=chat.eos_token)
+        engine.reset()
+        engine.prefill(engine.tokenize(prompt))
+        return "".join(piece.text for piece in engine.generate(most, grammar))
+
+    return model_sha256(model, _hashes(settings)), ask

@@ -44,6 +44,7 @@ from carbon_mind.values import (
 if TYPE_CHECKING:
     from carbon_mind.engine.base import Piece
     from carbon_mind.evidence import Evidence
+    from carbon_mind.knowledge.enrich import Enriched
     from carbon_mind.prefix.assemble import Head
     from carbon_mind.repo.classify import Kind
     from carbon_mind.store.states import Store
@@ -82,6 +83,14 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """Whose words go into a mind besides what is extracted: the hash of a model, and how it is asked (None: not any more)."""
+
+    model: str
+    ask: Callable[[str, str, str, int], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Mind:
     """A mind and how it came about."""
 
@@ -97,17 +106,25 @@ class Mind:
         None  # whether the Markdown differs from that of the mind before; None: there was none
     )
     changes: Changes | None = None  # since the mind before, as far as that is known
+    enriched: Enriched | None = None  # what came of asking a model
 
 
 # --- build: a repository becomes a mind ------------------------------------------------------------------------
 
 
 def build(
-    where: Path | Place, settings: Settings, report: Reporter, *, counting: Counting | None = None, full: bool = False
+    where: Path | Place,
+    settings: Settings,
+    report: Reporter,
+    *,
+    counting: Counting | None = None,
+    full: bool = False,
+    words: Words | None = None,
 ) -> Mind:
     """The current mind of the repository at `where`; rebuilt only when something that it is made from changed.
 
-    `full` rebuilds and re-parses everything. Raises Disabled, RepositoryProblem and StorageProblem.
+    `full` rebuilds and re-parses everything. `words` are a model's; without, those that the mind has stay where nothing changed, and an
+    empty model takes them out. Raises Disabled, RepositoryProblem and StorageProblem.
     """
     started = time.perf_counter()
     _require_enabled(settings)
@@ -123,15 +140,17 @@ def build(
         report.notice(
             f"{settings.cache} cannot be written: what is stored cannot be proven ours, so all of it is made anew"
         )
-    inputs = _inputs(seen, settings, counting)
     index = mind_folder.read_index(folder)
+    words = words or Words(index.words if index is not None else "")
+    inputs = _inputs(seen, settings, counting, words.model)
     before = mind_folder.read(folder, index)
-    if before is not None and index is not None and index.inputs == inputs.sha256 and not full:
+    asked = index is None or words.ask is None or not index.unasked
+    if before is not None and index is not None and index.inputs == inputs.sha256 and not full and asked:
         took = time.perf_counter() - started
         return Mind(seen.root, folder, before.json, before.markdown, False, len(seen.files), 0, took, False, Changes())
     known = mind_folder.read_names(folder, index)
-    seen, stored, parsed, settled = _made(place, seen, settings, counting, folder, report, full=full)
-    inputs = _inputs(seen, settings, counting)
+    seen, stored, parsed, settled, enriched = _made(place, seen, settings, counting, folder, report, words, full=full)
+    inputs = _inputs(seen, settings, counting, words.model)
     mind_folder.write(folder, inputs, stored, known, settled=settled)
     if not settled:
         report.notice("files changed while they were read: the next run looks again")
@@ -146,6 +165,7 @@ def build(
         time.perf_counter() - started,
         None if before is None else before.markdown != stored.markdown,
         None if index is None or known is None else mind_folder.changes(index, known, inputs),
+        enriched,
     )
 
 
@@ -156,17 +176,19 @@ def _made(
     counting: Counting,
     folder: mind_folder.Folder,
     report: Reporter,
+    words: Words,
     *,
     full: bool,
-) -> tuple[Scan, mind_folder.Stored, int, bool]:
-    """The mind of what is there: what was seen, the mind, files parsed, and whether nothing moved meanwhile.
+) -> tuple[Scan, mind_folder.Stored, int, bool, Enriched | None]:
+    """The mind of what is there: what was seen, the mind, files parsed, whether nothing moved meanwhile, what a model said.
 
     Where something did, everything is looked at once more; what did not move comes from the cache then.
     """
     from carbon_mind.digest import build as digest_build
     from carbon_mind.digest.budget import fit
     from carbon_mind.digest.render import FORMAT, Document, to_json
-    from carbon_mind.knowledge.notes import notes
+    from carbon_mind.knowledge.enrich import append, briefs, enrich
+    from carbon_mind.knowledge.notes import SIZE, notes
     from carbon_mind.knowledge.overview import overview
 
     parsed = 0
@@ -180,11 +202,29 @@ def _made(
         settled = not moved(seen)
         if settled:
             break
-    fitted = fit(digest_build.build(evidence), settings.budget, counting.count)
-    document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
-    noted = notes(evidence, _areas(seen, evidence.kinds, settings))
+    digest = digest_build.build(evidence)
+    fitted = fit(digest, settings.budget, counting.count)
+    divided = _areas(seen, evidence.kinds, settings)
+    noted = notes(evidence, divided)
     listed = overview(evidence.facts.name, noted)
-    return seen, mind_folder.Stored(to_json(document), fitted.markdown, listed, noted), parsed, settled
+    enriched = None
+    if words.model:
+        asked = briefs(evidence, fitted.markdown, divided, noted, reader(seen))
+        progress = report.progress("asking the model") if words.ask is not None else _unseen
+        enriched = enrich(asked, words.ask, folder.words, folder.seal, words.model, progress)
+        if enriched.problem:
+            report.notice(f"the model was not asked to the end: {enriched.problem}")
+        said = enriched.words
+        fitted = fit(replace(digest, words=said.get("", ())), settings.budget, counting.count)
+        noted = tuple(replace(note, text=append(note.text, said.get(note.path, ()), SIZE)) for note in noted)
+    document = Document(FORMAT, fitted.tokens, counting.name, fitted.digest)
+    unasked = enriched.unasked if enriched is not None else 0
+    stored = mind_folder.Stored(to_json(document), fitted.markdown, listed, noted, words.model, unasked)
+    return seen, stored, parsed, settled, enriched
+
+
+def _unseen(_done: int, _total: int) -> None:
+    """Progress of what takes no time."""
 
 
 def _areas(seen: Scan, kinds: Mapping[RepoPath, str], settings: Settings) -> tuple[Area, ...]:
@@ -253,14 +293,15 @@ def _some(what: str, paths: list[RepoPath]) -> str:
     return f"{', '.join(clean(path, limit=160) for path in paths[:3])}{more} {what}"
 
 
-def _inputs(seen: Scan, settings: Settings, counting: Counting) -> Inputs:
+def _inputs(seen: Scan, settings: Settings, counting: Counting, words: str) -> Inputs:
     """All that decides the digest's bytes."""
     names: dict[str, str] = {file.path: file.blob for file in seen.files}
     for item in seen.skipped:
         names[item.path] = f"!{item.reason}"
     return Inputs(
         f"{program()} {languages.fingerprint()}",
-        f"budget {settings.budget}, counted by {counting.name}, {settings.notes} notes",
+        f"budget {settings.budget}, counted by {counting.name}, {settings.notes} notes"
+        + (f", words of model {words[:16]}" if words else ""),
         names,
     )
 
@@ -283,8 +324,8 @@ def check(where: Path | Place, settings: Settings, report: Reporter) -> Freshnes
     seen = scan(where)
     _tell(seen, report)
     folder = mind_folder.find_folder(seen.root, settings.cache, owned=seen.owned)
-    inputs = _inputs(seen, settings, Counting(BOUND, _bound))
     index = mind_folder.read_index(folder)
+    inputs = _inputs(seen, settings, Counting(BOUND, _bound), index.words if index is not None else "")
     if index is None:
         return Freshness(False, "no mind yet")
     if mind_folder.read(folder, index) is None:

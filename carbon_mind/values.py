@@ -12,6 +12,9 @@ from typing import Literal, NewType
 RepoPath = NewType("RepoPath", str)
 """Path below the repository's root, `/`-separated, never absolute, never with `..`."""
 
+MODEL_WORDS = "A model's words (not extracted, lowest trust)"
+"""Title above what a small model said, in a digest as in a note."""
+
 MIND_FOLDER = ".carbon"
 """Our folder at a repository's root: written by `digest`, never read by `repo`."""
 
@@ -190,6 +193,7 @@ class Digest:
     critical_files: tuple[CriticalFile, ...] = ()
     known_bugs: tuple[KnownBug, ...] = ()
     patterns: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # a small model's, checked and marked; lowest trust
     coverage: Coverage = field(default_factory=lambda: Coverage(0, 0))
 
 

@@ -114,6 +114,14 @@ def mind_build(
             "Exit code 0: current, 1: stale (or not made yet), 2: switched off or impossible.",
         ),
     ] = False,
+    enrich: Annotated[
+        bool,
+        typer.Option(
+            "--enrich",
+            help="Ask a local model (--model) for a few words on the repository and each changed directory; checked, marked, kept.",
+        ),
+    ] = False,
+    no_words: Annotated[bool, typer.Option("--no-words", help="Take a model's words out again.")] = False,
 ) -> None:
     """Distil the repository into .carbon/mind/: the digest (mind.json, mind.md), the notes (dirs/) and their list (overview.md).
 
@@ -121,7 +129,7 @@ def mind_build(
     """
     from carbon_mind.cli.mind import Request, run
 
-    run(Request(where, show, json, budget, model, write_agents, full, check))
+    run(Request(where, show, json, budget, model, write_agents, full, check, enrich, no_words))
 
 
 @mind_app.command(name="status", epilog="Example: carbon mind status   |   carbon mind status --json")

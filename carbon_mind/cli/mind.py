@@ -11,6 +11,7 @@ from carbon_mind.cli import console
 from carbon_mind.cli.common import place_and_settings, print_json
 from carbon_mind.errors import CarbonError, UsageProblem
 from carbon_mind.refresh import describe
+from carbon_mind.settings import Settings
 
 SHOWN = 20
 SHOWN_JSON = 1000
@@ -28,6 +29,8 @@ class Request:
     write_agents: bool = False
     full: bool = False
     check: bool = False
+    enrich: bool = False
+    no_words: bool = False
 
 
 def run(request: Request) -> None:
@@ -40,19 +43,45 @@ def run(request: Request) -> None:
         )
     place, settings = place_and_settings(request.where, budget=request.budget, model=request.model)
     talk = console.Talk()
-    counting = None
-    if request.model is not None:
+    counting = words = None
+    if request.enrich:
+        words = _words(settings, talk)
+    elif request.no_words:
+        words = pipeline.Words("")
+    if request.model is not None and not request.enrich:
         opened = opening.open_engine(settings, talk)
         counting = pipeline.model_counting(opened)
-    found = pipeline.build(place, settings, talk, counting=counting, full=request.full)
+    found = pipeline.build(place, settings, talk, counting=counting, full=request.full, words=words)
+    talk.close()
     line = describe(found)
     if request.show or request.json:
         console.step(line)
         console.data(found.json.decode() if request.json else found.markdown)
     else:
         console.data(line + "\n")
+    if request.enrich and words is not None:
+        console.step(_said(found))
     if request.write_agents:
         _write_agents(found)
+
+
+def _words(settings: Settings, talk: console.Talk) -> pipeline.Words | None:
+    """The model that is asked for words; none, with a notice, where there is none."""
+    try:
+        return pipeline.Words(*opening.asker(settings, talk))
+    except CarbonError as missing:
+        talk.notice(f"no model's words: {missing.message}" + (f" ({missing.hint})" if missing.hint else ""))
+        return None
+
+
+def _said(found: pipeline.Mind) -> str:
+    if found.enriched is None:
+        return "words: nothing changed, no model was asked"
+    dropped = ", ".join(f"{count} {reason}" for reason, count in sorted(found.enriched.dropped.items()))
+    return (
+        f"words: {found.enriched.calls} calls, {found.enriched.kept} claims kept, "
+        f"{found.enriched.dropped.total()} dropped" + (f" ({dropped})" if dropped else "")
+    )
 
 
 def _write_agents(found: pipeline.Mind) -> None:
@@ -76,7 +105,7 @@ def _write_agents(found: pipeline.Mind) -> None:
 
 def _check(request: Request) -> None:
     try:
-        if request.show or request.write_agents or request.full or request.model is not None:
+        if request.show or request.write_agents or request.full or request.enrich or request.model is not None:
             raise UsageProblem("--check only looks", hint="use it alone, or with --json and --budget")
         place, settings = place_and_settings(request.where, budget=request.budget)
         found = pipeline.check(place, settings, console.Talk())

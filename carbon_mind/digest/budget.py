@@ -20,6 +20,7 @@ _ORDER = (
     "signatures",
     "known_bugs",
     "patterns",
+    "words",
 )
 
 

@@ -80,6 +80,8 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     markdown_sha256: str
     overview_sha256: str = ""
     notes: tuple[Entry, ...] = ()
+    words: str = ""  # SHA-256 of the model whose words are in it
+    unasked: int = 0  # directories that it was not asked about yet
     mac: str = ""  # over all of the above
 
 
@@ -91,6 +93,8 @@ class Stored:
     markdown: str
     overview: str = ""
     notes: tuple[Note, ...] = ()
+    words: str = ""
+    unasked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,11 @@ class Folder:
     def mind(self) -> Path:
         """The folder of mind.json, mind.md, files and index.json."""
         return self.path / "mind"
+
+    @property
+    def words(self) -> Path:
+        """The folder of what a small model said."""
+        return self.path / "words"
 
     @property
     def tag_cache(self) -> Path:
@@ -152,7 +161,7 @@ def find_folder(root: Path, user_cache: Path, *, owned: bool) -> Folder:
 
 
 def _is_link(here: Path) -> bool:
-    return any(path.is_symlink() for path in (here, here / "mind", here / "mind" / NOTES))
+    return any(path.is_symlink() for path in (here, here / "mind", here / "mind" / NOTES, here / "words"))
 
 
 def _writable(here: Path) -> bool:
@@ -248,6 +257,8 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = 
         _sha256(markdown),
         _sha256(stored.overview.encode("utf-8")),
         entries,
+        stored.words,
+        stored.unasked,
     )
     mac = folder.seal.mac("mind", _sealed(index)).hex() if folder.seal is not None else ""
     index = msgspec.structs.replace(index, mac=mac)

@@ -8,7 +8,7 @@ import msgspec
 
 from carbon_mind.errors import StorageProblem
 from carbon_mind.safety.text import code
-from carbon_mind.values import COMMAND_KINDS, CriticalFile, Digest, Module
+from carbon_mind.values import COMMAND_KINDS, MODEL_WORDS, CriticalFile, Digest, Module
 
 FORMAT = 1
 _LABEL = {"test-one": "test one", "typecheck": "type check"}
@@ -72,6 +72,7 @@ def to_markdown(digest: Digest) -> str:
     lines += _section("Constraints", (f"{item.text} ({item.source})" for item in digest.constraints))
     lines += _section("Known bugs", (f"{bug.source} {bug.tag}: {bug.excerpt}" for bug in digest.known_bugs))
     lines += _section("Critical files (below each: line, signature)", map(_critical, digest.critical_files))
+    lines += _section(MODEL_WORDS, digest.words)
     return "\n".join(lines) + "\n"
 
 

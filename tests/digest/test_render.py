@@ -45,6 +45,7 @@ def test_the_json_has_what_it_promises(sample: Repository) -> None:
             "known_bugs",
             "patterns",
             "coverage",
+            "words",
         )
     }
     assert to_markdown(from_json(mind.json).digest) == mind.markdown, "the Markdown is made from the JSON"

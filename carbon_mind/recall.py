@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from carbon_mind import pipeline
 from carbon_mind.digest import folder as mind_folder
-from carbon_mind.errors import Disabled, UsageProblem
+from carbon_mind.errors import Disabled, StorageProblem, UsageProblem
 from carbon_mind.repo.scan import Place, locate, scan
 from carbon_mind.safety.safe import safe
 from carbon_mind.safety.trust import Trust, Verdict, fence, resanitise, verdict, withheld
@@ -77,24 +77,32 @@ class Recall:
 
     # --- staying current ---
 
-    def _current(self) -> tuple[pipeline.Mind, mind_folder.Index]:
+    def _current(self) -> pipeline.Mind:
         if not self._settings.enabled:
             raise Disabled(
                 "carbon is switched off here (enabled = false)", hint="set enabled = true where it was switched off"
             )
-        if self._mind is None or self._index is None or time.monotonic() - self._looked > LOOK_S:
-            mind = pipeline.build(self._place, self._settings, self._report)
-            if self._mind is None or mind.built:
-                self._known = None
-            self._mind, self._index = mind, mind_folder.read_index(mind.folder)
-            self._verdict = self._judge()
-            self._looked = time.monotonic()
+        if self._mind is None or time.monotonic() - self._looked > LOOK_S:
+            return self._build(full=False)
+        return self._mind
+
+    def _build(self, *, full: bool) -> pipeline.Mind:
+        mind = pipeline.build(self._place, self._settings, self._report, full=full)
+        if self._mind is None or mind.built:
+            self._known = None
+        self._mind, self._index = mind, mind_folder.read_index(mind.folder)
+        self._verdict = self._judge()
+        self._looked = time.monotonic()
+        return mind
+
+    def _noted(self) -> tuple[pipeline.Mind, mind_folder.Index]:
+        mind = self._current()
         if self._index is None:  # no seal: what is on disk cannot be proven ours
             raise UsageProblem(
                 "the notes cannot be read: the cache folder cannot be written",
                 hint="set cache_dir, or CARBON_CACHE_DIR",
             )
-        return self._mind, self._index
+        return mind, self._index
 
     def _judge(self) -> Verdict:
         from carbon_mind.repo.shipped import shipped
@@ -112,20 +120,20 @@ class Recall:
         """Exactly the block that goes into a prompt."""
         if refused := self._refused():
             return refused
-        return fence(self._current()[0].markdown, limit=self._settings.block_chars) + "\n"
+        return fence(self._current().markdown, limit=self._settings.block_chars) + "\n"
 
     def listing(self) -> str:
         """One line for every directory with a note."""
         if refused := self._refused():
             return refused
-        mind, index = self._current()
+        mind, index = self._noted()
         return resanitise(mind_folder.read_overview(mind.folder, index) or "no directory has a note\n", limit=ANSWER)
 
     def entries(self) -> list[dict[str, object]]:
         """The same for programs: path, files, summary and size of each note."""
-        _, index = self._current()
         if self._refused():
             return []
+        _, index = self._noted()
         return [
             {"path": entry.path, "files": entry.files, "summary": entry.summary, "bytes": entry.size}
             for entry in index.notes
@@ -138,17 +146,20 @@ class Recall:
         wanted = inside(self.root, path)
         if refused := self._refused():
             return refused
-        mind, index = self._current()
-        entries = {entry.path: entry for entry in index.notes}
-        found = nearest(safe(wanted, 400), entries) if wanted else None
-        if found is None:
-            where = safe(wanted, 160) or "the top"
-            return f"{where}: no directory above it has a note; this is all there is:\n\n{self.listing()}"
-        text = mind_folder.read_note(mind.folder, entries[found])
-        if text is None:
-            self._looked = 0.0
-            raise UsageProblem(f"the note of {found} is damaged", hint="run `carbon mind --full`")
-        return resanitise(text, limit=ANSWER)
+        for damaged in (False, True):
+            if damaged:  # a note is missing or is not the one that was written: all of them are made anew
+                self._build(full=True)
+            mind, index = self._noted()
+            entries = {entry.path: entry for entry in index.notes}
+            found = nearest(safe(wanted, 400), entries) if wanted else None
+            if found is None:
+                where = safe(wanted, 160) or "the top"
+                return f"{where}: no directory above it has a note; this is all there is:\n\n{self.listing()}"
+            if (text := mind_folder.read_note(mind.folder, entries[found])) is not None:
+                return resanitise(text, limit=ANSWER)
+        raise StorageProblem(
+            f"the note of {found} cannot be read", hint="look at .carbon/mind/dirs, then run `carbon mind --full`"
+        )
 
     def symbol(self, name: str) -> str:
         """Where a name is defined, and who uses it."""

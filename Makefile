@@ -97,7 +97,7 @@ constraints: ## write constraints.txt anew from the newest versions that pyproje
 	@$(PYTHON) -c "$$CHECK_PYTHON"
 	$(PYTHON) -m venv build/constraints
 	build/constraints/bin/python -m pip install --quiet --upgrade pip
-	CMAKE_BUILD_PARALLEL_LEVEL=$(CORES) build/constraints/bin/python -m pip install --quiet $(FOUND_WHEELS) '.[llama,languages,mcp,dev]'
+	CMAKE_BUILD_PARALLEL_LEVEL=$(CORES) build/constraints/bin/python -m pip install --quiet $(FOUND_WHEELS) '.[llama,languages,mcp,server,dev]'
 	@{ \
 	  echo '# Exact versions that were tested together, for every extra. Regenerate with `make constraints`, then run `make test`.'; \
 	  { \
@@ -150,7 +150,7 @@ $(BASE): $(VENV)
 	$(call say,installing what carbon-mind and its tests need: about 1 minute)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) scikit-build-core cmake ninja
-	$(INSTALL) --no-build-isolation --only-deps '.[languages,mcp,dev]'
+	$(INSTALL) --no-build-isolation --only-deps '.[languages,mcp,server,dev]'
 	$(stamp)
 
 $(PACKAGE): $(BASE)

@@ -1,0 +1,237 @@
+"""A llama-server over HTTP as an engine: one of its slots is the sequence.
+
+Everything goes through the server's own endpoints (`/tokenize`, `/completion` with token ids and `n_predict: 0`, `/slots/N?action=`), and
+its own counts tell what was evaluated. A state is a slot file. The server checks little of what it restores and dies of a file that was
+cut, so bytes reach its folder only from a `State`, which has been verified, and are gone again right after.
+
+What HTTP does not give: scores, layers (a slot file is whole), and the token texts of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import httpx
+
+from carbon_mind.engine.base import EngineInfo, Piece, Progress, State
+from carbon_mind.engine.llama import environment
+from carbon_mind.engine.serving import Running
+from carbon_mind.errors import EngineProblem, PrefixTooLong
+from carbon_mind.safety.files import atomic_write
+from carbon_mind.values import Identity
+
+PATIENCE_S = 3600.0
+"""Seconds that one request may take: a prefill on a small CPU is minutes."""
+
+
+class ServerEngine:
+    """One slot of a llama-server. See `Engine`. `rollback` says whether the model can drop tokens (dense attention)."""
+
+    def __init__(self, running: Running, *, slot: int = 0, rollback: bool = False, n_batch: int = 512) -> None:
+        """Ask the server what it is. Raises EngineProblem."""
+        self._running = running
+        self._slot = slot
+        self._n_batch = n_batch
+        self._client = httpx.Client(base_url=running.url, timeout=httpx.Timeout(PATIENCE_S, connect=10))
+        props = self._get("/props")
+        self._props = props
+        self._held: tuple[int, ...] = ()
+        self._evaluated = 0
+        self._fresh_logits = False
+        self._pieces: dict[int, bytes] = {}
+        self._info = EngineInfo(
+            description=str(props.get("model_ftype", "")),
+            n_ctx=props["default_generation_settings"]["n_ctx"],
+            chat_template=props.get("chat_template") or None,
+            bos_token=props.get("bos_token", ""),
+            eos_token=props.get("eos_token", ""),
+            special_tokens=tuple(sorted({props.get("bos_token", ""), props.get("eos_token", "")} - {""})),
+            rollback=rollback,
+        )
+
+    # --- HTTP ---
+
+    def _get(self, path: str) -> Any:
+        return self._answer(self._ask("GET", path, None))
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        return self._answer(self._ask("POST", path, body))
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
+        try:
+            return self._client.request(method, path, json=body)
+        except httpx.HTTPError as broken:
+            raise EngineProblem(
+                f"llama-server at {self._running.url} does not answer: {_told(broken)}",
+                hint="look whether it still runs; `carbon doctor` checks the engine",
+            ) from broken
+
+    def _answer(self, response: httpx.Response) -> Any:
+        if response.status_code != 200:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                raise EngineProblem(f"llama-server refused: {response.json()['error']['message']}")
+            raise EngineProblem(f"llama-server refused: HTTP status {response.status_code}")
+        return response.json()
+
+    # --- Engine ---
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._info
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        return self._held
+
+    @property
+    def evaluated(self) -> int:
+        return self._evaluated
+
+    def fingerprint(self, model_sha256: str) -> Identity:
+        """The server's build is told by its wheel and its library: it calls itself "unknown"."""
+        library = hashlib.sha256(self._running.library.read_bytes()).hexdigest()
+        context = {
+            "n_ctx": self._info.n_ctx,
+            "slots": self._props.get("total_slots"),
+            "over": "http",
+            **self._running.context,
+        }
+        return Identity(
+            engine=f"xllamacpp {self._running.version}",
+            build=library,
+            model=model_sha256,
+            context=tuple(sorted((name, str(value)) for name, value in context.items())),
+            environment=environment(),
+        )
+
+    def tokenize(self, text: str) -> tuple[int, ...]:
+        body = {"content": text, "add_special": False, "parse_special": True}
+        return tuple(self._post("/tokenize", body)["tokens"])
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        return str(self._post("/detokenize", {"tokens": list(tokens)})["content"])
+
+    def piece(self, token: int) -> bytes:
+        """The text of one token; a byte that is no character by itself is not told apart."""
+        if token not in self._pieces:
+            self._pieces[token] = self.detokenize((token,)).encode("utf-8", "replace")
+        return self._pieces[token]
+
+    def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
+        wanted = len(self._held) + len(tokens)
+        if wanted > self._info.n_ctx - 1:  # the server keeps room for a token
+            raise PrefixTooLong(
+                f"{wanted} tokens do not fit into the context of {self._info.n_ctx}",
+                hint="use a larger --ctx (up to the model's training context) or a smaller --budget",
+            )
+        before = self._evaluated
+        if progress is not None:
+            progress(0, len(tokens))
+        for start in range(0, len(tokens), self._n_batch):
+            part = (*self._held, *tokens[start : start + self._n_batch])
+            self._count(self._post("/completion", self._request(part, 0)))
+            self._held = part
+            if progress is not None:
+                progress(min(start + self._n_batch, len(tokens)), len(tokens))
+        self._fresh_logits = bool(tokens) or self._fresh_logits
+        return self._evaluated - before
+
+    def _request(self, prompt: Sequence[int], n_predict: int) -> dict[str, Any]:
+        return {
+            "prompt": list(prompt),
+            "n_predict": n_predict,
+            "id_slot": self._slot,
+            "cache_prompt": True,
+            "temperature": 0.0,
+        }
+
+    def _count(self, answer: Any) -> None:
+        self._evaluated += int(answer["timings"]["prompt_n"])
+
+    def truncate(self, length: int) -> bool:
+        if length == len(self._held):
+            return True
+        if not self._info.rollback or length > len(self._held):
+            return False
+        self._held = self._held[:length]  # the server drops the rest when it sees what comes next
+        self._fresh_logits = False
+        return True
+
+    def save(self, start: int = 0) -> State:
+        if start or not self._held:
+            raise EngineProblem("over HTTP a state is saved as a whole, and there must be one")
+        name = f"{os.urandom(16).hex()}.slot"
+        path = self._running.slots / name
+        try:
+            done = self._post(f"/slots/{self._slot}?action=save", {"filename": name})
+            if done["n_saved"] != len(self._held):
+                raise EngineProblem(f"llama-server saved {done['n_saved']} tokens of {len(self._held)}")
+            data = path.read_bytes()
+        finally:
+            path.unlink(missing_ok=True)
+        return State(self._held, data, 0, len(self._held) - 1)
+
+    def load(self, state: State) -> None:
+        self.reset()
+        if state.start:
+            raise EngineProblem("over HTTP a state is restored as a whole, not in layers")
+        path = self._running.slots / f"{os.urandom(16).hex()}.slot"
+        try:
+            atomic_write(path, bytes(state.data), mode=0o600)
+            done = self._post(f"/slots/{self._slot}?action=restore", {"filename": path.name})
+        finally:
+            path.unlink(missing_ok=True)
+        if done["n_restored"] != len(state.tokens):
+            self.reset()
+            raise EngineProblem(f"llama-server restored {done['n_restored']} tokens, saved were {len(state.tokens)}")
+        self._held = state.tokens
+
+    def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
+        self._need_logits()
+        body = {**self._request(self._held, max_tokens), "stream": True, "return_tokens": True}
+        if grammar is not None:
+            body["grammar"] = grammar
+        try:
+            with self._client.stream("POST", "/completion", json=body) as response:
+                if response.status_code != 200:
+                    response.read()
+                    self._answer(response)
+                yield from self._pieces_of(response)
+        except httpx.HTTPError as broken:
+            raise EngineProblem(f"llama-server broke off its answer: {_told(broken)}") from broken
+
+    def _pieces_of(self, response: httpx.Response) -> Iterator[Piece]:
+        for line in response.iter_lines():
+            if not line.startswith("data: "):
+                continue
+            chunk = json.loads(line.removeprefix("data: "))
+            if chunk.get("stop"):
+                self._count(chunk)
+                return
+            tokens = chunk.get("tokens") or []
+            self._held += tuple(tokens)
+            yield Piece(tokens[-1] if tokens else -1, chunk["content"])
+
+    def logits(self) -> Sequence[float]:
+        raise EngineProblem("a llama-server gives no scores")
+
+    def _need_logits(self) -> None:
+        if not self._fresh_logits:
+            raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
+
+    def reset(self) -> None:
+        self._post(f"/slots/{self._slot}?action=erase", {})
+        self._held = ()
+        self._fresh_logits = False
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _told(broken: httpx.HTTPError) -> str:
+    return str(broken) or type(broken).__name__

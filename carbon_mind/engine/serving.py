@@ -1,0 +1,181 @@
+"""The real llama-server in a process of its own, from the prebuilt wheel `xllamacpp`: nothing is compiled, and a crash takes nobody along.
+
+    python -m carbon_mind.engine.serving '{"model": "...", "n_ctx": 4096, ...}'
+
+The process prints one line of JSON (where it listens, and what it is) once it answers, and ends when its standard input does: so it
+never outlives whoever started it, however that ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+
+import msgspec
+
+from carbon_mind.errors import EngineProblem, NoEngine
+from carbon_mind.machine import usable_cores
+
+INSTALL_HINT = "install it with `pip install 'carbon-mind[server]'` (prebuilt, nothing is compiled)"
+START_S = 300.0
+"""Seconds that a model may take to load."""
+_LINES = 40  # of the server's talk that are kept for an error
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What the server is started with. Zero means: let llama.cpp decide."""
+
+    model: str
+    slots: str  # folder of slot files; private
+    n_ctx: int = 0  # tokens of each slot
+    n_slots: int = 1
+    n_batch: int = 512
+    threads: int = 0
+    gpu_layers: int = -1
+    type_k: Literal["f16", "q8_0", "q4_0", "f32"] = "f16"
+    type_v: Literal["f16", "q8_0", "q4_0", "f32"] = "f16"
+    flash_attention: Literal["auto", "on", "off"] = "auto"
+    extra_buffers: bool = True
+
+
+class Started(msgspec.Struct, frozen=True):
+    """The line that the process prints."""
+
+    url: str
+    version: str  # of the wheel
+    library: str  # path of its shared library
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that answers."""
+
+    url: str
+    version: str
+    library: Path
+    slots: Path
+    context: dict[str, str]  # settings that decide what a state holds
+    process: subprocess.Popen[bytes]
+
+
+@contextlib.contextmanager
+def running(settings: dict[str, Any]) -> Iterator[Running]:
+    """A server of our own while the context lasts; `settings` are those of `Settings`, without the folder of slots.
+
+    Raises NoEngine when the wheel is not installed, and EngineProblem when the server does not come up.
+    """
+    with tempfile.TemporaryDirectory(prefix="carbon-slots-") as slots:
+        chosen = msgspec.convert({**settings, "slots": slots}, Settings)
+        wanted = msgspec.json.encode(chosen)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "carbon_mind.engine.serving", wanted.decode()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # The package that is running, wherever it was imported from.
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "GGML_NO_BACKTRACE": "1"},
+        )
+        talk: list[str] = []
+        pipes = [cast("IO[bytes]", pipe) for pipe in (process.stdin, process.stdout, process.stderr)]
+        listener = threading.Thread(target=_listen, args=(pipes[2], talk), daemon=True)
+        listener.start()
+        try:
+            line = _first_line(process, pipes[1])
+            if not line:
+                raise _failed(process, listener, talk)
+            started = msgspec.json.decode(line, type=Started)
+            yield Running(started.url, started.version, Path(started.library), Path(slots), _deciding(chosen), process)
+        finally:
+            pipes[0].close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+            process.wait()
+            listener.join(5)
+            pipes[1].close()
+            pipes[2].close()
+
+
+def _deciding(settings: Settings) -> dict[str, str]:
+    names = ("type_k", "type_v", "flash_attention", "gpu_layers", "extra_buffers")
+    return {name: str(getattr(settings, name)) for name in names}
+
+
+def _first_line(process: subprocess.Popen[bytes], pipe: IO[bytes]) -> bytes:
+    """What the process says when it answers; nothing when it ends or takes too long."""
+    timer = threading.Timer(START_S, process.kill)
+    timer.start()
+    try:
+        return pipe.readline()
+    finally:
+        timer.cancel()
+
+
+def _failed(process: subprocess.Popen[bytes], listener: threading.Thread, talk: list[str]) -> EngineProblem:
+    status = process.wait()
+    listener.join(5)
+    told = talk[-1] if talk else "it said nothing"
+    if status == _MISSING:
+        return NoEngine("no server engine is installed: xllamacpp is missing", hint=INSTALL_HINT)
+    return EngineProblem(
+        f"llama-server did not start (exit status {status}): {told}",
+        hint="run `carbon doctor`, or try a smaller context",
+    )
+
+
+def _listen(pipe: IO[bytes], talk: list[str]) -> None:
+    """The last lines of what the server says, for an error; nobody waits on a full pipe."""
+    with contextlib.suppress(ValueError, OSError):
+        for line in pipe:
+            talk.append(line.decode("utf-8", "replace").rstrip())
+            del talk[:-_LINES]
+
+
+# --- in the process -----------------------------------------------------------------------------------------------
+
+_MISSING = 87  # exit status: the wheel is not there
+
+
+def _serve(settings: Settings) -> None:
+    try:
+        import xllamacpp
+    except ImportError:
+        sys.exit(_MISSING)
+    params = xllamacpp.CommonParams()
+    params.model.path = settings.model
+    params.n_ctx = settings.n_ctx * settings.n_slots
+    params.n_parallel = settings.n_slots
+    params.n_batch = params.n_ubatch = settings.n_batch
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads or usable_cores()
+    params.n_gpu_layers = settings.gpu_layers
+    params.cache_type_k = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{settings.type_k.upper()}")
+    params.cache_type_v = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{settings.type_v.upper()}")
+    flash = {"auto": "AUTO", "on": "ENABLED", "off": "DISABLED"}[settings.flash_attention]
+    params.flash_attn_type = getattr(xllamacpp.llama_flash_attn_type, f"LLAMA_FLASH_ATTN_TYPE_{flash}")
+    params.no_extra_bufts = not settings.extra_buffers
+    params.cache_ram_mib = 0  # a prompt cache of its own takes gigabytes, and our snapshots do its work
+    params.slot_save_path = settings.slots + os.sep
+    params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = True
+    params.use_jinja = True
+    params.warmup = False
+    params.port = 0
+    server = xllamacpp.Server(params)
+    from importlib.metadata import version
+
+    line = msgspec.json.encode(Started(server.listening_address, version("xllamacpp"), xllamacpp.xllamacpp.__file__))
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+    sys.stdin.buffer.read()
+    os._exit(0)  # the server's own threads have no end
+
+
+if __name__ == "__main__":
+    _serve(msgspec.json.decode(sys.argv[1], type=Settings))

@@ -45,7 +45,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: demo
-demo: $(PACKAGE) $(LLAMA) $(MODEL) ## from nothing to measured first-token times, with a small model
+demo: $(PACKAGE) $(MODEL) ## from nothing to measured first-token times, with a small model
 	$(BIN)/python bench/demo.py
 
 .PHONY: test

@@ -46,7 +46,6 @@ def measure(
     """One start: the mind is current and the model loaded; what is timed is what a session start pays."""
     engine = opened.engine
     engine.reset()
-    before = engine.evaluated
     warmed = pipeline.warm(where, values, pipeline.Silent(), fresh=fresh, opened=opened)
     clocks = warmed.result.clocks
     answer, pieces = pipeline.ask(warmed, QUESTION, 8)
@@ -58,7 +57,7 @@ def measure(
         restore_s=clocks.restore_s,
         prefill_s=clocks.prefill_s,
         ttft_s=ready + answer.ttft_s,
-        evaluated=engine.evaluated - before - max(answer.generated - 1, 0),
+        evaluated=warmed.result.evaluated + answer.evaluated,
         restored=warmed.result.restored,
         first_text=text,
     )

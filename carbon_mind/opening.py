@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from carbon_mind.errors import SettingsProblem, StorageProblem
 from carbon_mind.settings import Settings
@@ -25,6 +25,10 @@ if TYPE_CHECKING:  # each command imports what it needs and no more
 
 
 _DECIDING = ("n_ctx", "type_k", "type_v", "flash_attention", "gpu_layers", "rope_freq_base", "rope_freq_scale")
+
+
+_SERVER_CONTEXT = 8192
+"""Tokens of a server's context where the settings leave it open."""
 
 
 class Listener(Protocol):
@@ -91,25 +95,71 @@ def probe_engine(settings: Settings, model: Path, header: GgufInfo, *, again: bo
     return engine_probe.probe(model, key, _verdicts(settings), again=again)
 
 
+def engine_kind(settings: Settings) -> Literal["llama", "server"]:
+    """Which engine the settings mean: where they leave it open, the one in process if it is installed, else the server."""
+    import importlib.util
+
+    if settings.engine != "auto":
+        return settings.engine
+    present = [name for name in ("llama_cpp", "xllamacpp") if importlib.util.find_spec(name) is not None]
+    return "server" if present == ["xllamacpp"] else "llama"
+
+
 def open_engine(settings: Settings, report: Listener) -> Opened:
     """Find the model, verify its header, probe the engine in a child process, and load. Raises ModelProblem, EngineProblem."""
-    from carbon_mind.engine.llama import LlamaEngine
-    from carbon_mind.engine.probe import require
     from carbon_mind.models import model_sha256
     from carbon_mind.prefix.assemble import Chat, prompt_policy
 
     started = time.perf_counter()
     model = model_path(settings)
-    verdict = probe_engine(settings, model, check_model(model))
-    extra_buffers = require(verdict)
-    if not extra_buffers:
-        report.notice(f"the engine's extra buffer types crash on this CPU ({verdict.detail}); running without them")
-    engine = LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers)
+    header = check_model(model)
+    if engine_kind(settings) == "server":
+        engine, verdict = _open_server(settings, model, report)
+    else:
+        engine, verdict = _open_llama(settings, model, header, report)
     info = engine.info
     chat = Chat(info.chat_template, info.bos_token, info.eos_token, info.special_tokens)
     identity = engine.fingerprint(model_sha256(model, _hashes(settings)))
     identity = replace(identity, prompt=prompt_policy(chat))
     return Opened(engine, identity, chat, model, verdict, time.perf_counter() - started)
+
+
+def _open_llama(settings: Settings, model: Path, header: GgufInfo, report: Listener) -> tuple[Engine, Verdict]:
+    from carbon_mind.engine.llama import LlamaEngine
+    from carbon_mind.engine.probe import require
+
+    verdict = probe_engine(settings, model, header)
+    extra_buffers = require(verdict)
+    if not extra_buffers:
+        report.notice(f"the engine's extra buffer types crash on this CPU ({verdict.detail}); running without them")
+    return LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers), verdict
+
+
+def _open_server(settings: Settings, model: Path, report: Listener) -> tuple[Engine, Verdict]:
+    """The server is a process of its own: that it started, and evaluated something, is all that a probe would tell."""
+    from carbon_mind.engine.probe import Verdict
+    from carbon_mind.engine.server import open_server
+    from carbon_mind.errors import EngineProblem, NoEngine
+
+    if settings.lora or settings.rope_freq_base or settings.rope_freq_scale:
+        raise SettingsProblem(
+            "lora, rope_freq_base and rope_freq_scale need the engine in process", hint="set engine = llama"
+        )
+    options = _server_options(settings, model)
+    try:
+        return open_server(options, n_batch=settings.n_batch), Verdict("full")
+    except NoEngine:
+        raise
+    except EngineProblem as died:
+        report.notice(f"the server did not start ({died.message}); trying without the extra buffer types")
+        engine = open_server({**options, "extra_buffers": False}, n_batch=settings.n_batch)
+        return engine, Verdict("without-extra-buffers", died.message)
+
+
+def _server_options(settings: Settings, model: Path) -> dict[str, Any]:
+    names = ("threads", "gpu_layers", "type_k", "type_v", "flash_attention", "n_batch")
+    context = settings.n_ctx or _SERVER_CONTEXT
+    return {"model": str(model), "n_ctx": context, **{name: getattr(settings, name) for name in names}}
 
 
 def open_vocabulary(settings: Settings) -> Callable[[Sequence[int]], str]:
@@ -172,18 +222,25 @@ def request(settings: Settings, model: Path, header: GgufInfo, markdown: str) ->
     from carbon_mind.models import model_sha256
     from carbon_mind.program import PREFIX, program
 
-    version, libraries = installed()
-    build = build_hash(libraries)
-    verdict = read_verdicts(_verdicts(settings)).get(verdict_key(build, _kind(header)))
-    if verdict is None:
-        return ""
+    if engine_kind(settings) == "server":
+        from carbon_mind.engine import server
+
+        version, library = server.installed()
+        build, outcome = server.library_hash(library), "server"
+    else:
+        version, libraries = installed()
+        build = build_hash(libraries)
+        verdict = read_verdicts(_verdicts(settings)).get(verdict_key(build, _kind(header)))
+        if verdict is None:
+            return ""
+        outcome = verdict.outcome
     options = engine_options(settings, model)
     facts = {
         "program": program(PREFIX),
         "engine": version,
         "build": build,
         "model": model_sha256(model, _hashes(settings)),
-        "verdict": verdict.outcome,
+        "verdict": outcome,
         "lora": [(adapter.sha256, adapter.scale) for adapter in options.lora],
         "options": [getattr(options, name) for name in _DECIDING],
         "environment": environment(),

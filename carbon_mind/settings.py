@@ -11,7 +11,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -30,6 +30,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Everything that can be set. In TOML by these names, in the environment as CARBON_<NAME>."""
 
     enabled: bool = True  # false: no digest is made, kept or checked
+    engine: Literal["auto", "llama", "server"] = (
+        "auto"  # in process, or a prebuilt llama-server; auto: the first that is installed
+    )
     model: str | None = None  # registry name or path of a GGUF file; None: the smallest pulled one
     budget: Annotated[int, msgspec.Meta(ge=100, le=HARD_BUDGET)] = 1500  # tokens that the digest may have
     notes: Annotated[int, msgspec.Meta(ge=0, le=400)] = 40  # directories that get a note

@@ -40,6 +40,8 @@ def warm(
     `labels` name things in the store for people. `fresh` ignores what is stored (and stores anew); without a store everything is
     evaluated. Raises PrefixTooLong and EngineProblem; never for a bad snapshot or a full disk, which end up in the result's `miss`.
     """
+    if not engine.info.layers:
+        prefix = replace(prefix, layers=(Span("prefix", len(prefix.tokens)),))
     work = _Work(engine, store, identity, prefix, labels, fresh)
     if store is not None and not fresh:
         work.restore(store)

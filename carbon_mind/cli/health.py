@@ -52,15 +52,15 @@ def examine(settings: Settings, *, probe: bool) -> Health:
         problems.append(f"{problem.message} ({problem.hint})")
     engine, verdict = "missing", "not probed: needs the engine and a model"
     try:
-        from carbon_mind.engine.llama import build_hash, runtime
-
-        loaded = runtime()
-        engine = f"llama-cpp-python {loaded.version}, build {build_hash(loaded.libraries)[:12]}"
-        if model is not None and header is not None:
-            found = opening.probe_engine(settings, model, header, again=probe)
-            verdict = found.outcome + (f" ({found.detail})" if found.detail else "")
-            if found.outcome == "crashes":
-                problems.append("the engine dies in its first decode on this machine")
+        if opening.engine_kind(settings) == "server":
+            engine, verdict = _server(), "a process of its own: tried when it starts"
+        else:
+            engine = _in_process()
+            if model is not None and header is not None:
+                found = opening.probe_engine(settings, model, header, again=probe)
+                verdict = found.outcome + (f" ({found.detail})" if found.detail else "")
+                if found.outcome == "crashes":
+                    problems.append("the engine dies in its first decode on this machine")
     except CarbonError as problem:
         problems.append(f"{problem.message} ({problem.hint})")
     return Health(
@@ -92,6 +92,20 @@ def versions() -> tuple[str, ...]:
     """Versions of the packages that decide results."""
     names = ("tree-sitter", "msgspec", "jinja2", "xxhash", "typer")
     return tuple(f"{name} {importlib.metadata.version(name)}" for name in names)
+
+
+def _server() -> str:
+    from carbon_mind.engine import server
+
+    version, library = server.installed()
+    return f"xllamacpp {version} (llama-server), build {server.library_hash(library)[:12]}"
+
+
+def _in_process() -> str:
+    from carbon_mind.engine.llama import build_hash, runtime
+
+    loaded = runtime()
+    return f"llama-cpp-python {loaded.version}, build {build_hash(loaded.libraries)[:12]}"
 
 
 def render(report: Health) -> str:

@@ -37,9 +37,12 @@ def run_warm(start: Start, *, fresh: bool, prove: bool, json: bool) -> None:
     place, settings = start.settings()
     talk = console.Talk()
     try:
-        result = pipeline.prepare(place, settings, talk, fresh=fresh, prove=prove).result
+        prepared = pipeline.prepare(place, settings, talk, fresh=fresh, prove=prove)
     finally:
         talk.close()
+    if prepared.warmed is not None:
+        prepared.warmed.opened.engine.close()
+    result = prepared.result
     if json:
         print_json(as_json(result))
         return
@@ -62,6 +65,7 @@ def run_ask(start: Start, question: str, *, max_tokens: int, json: bool) -> None
     for piece in pieces:
         if not json:
             console.data(piece)
+    warmed.opened.engine.close()
     result = warmed.result
     ready_s = result.clocks.read_s + result.clocks.restore_s + result.clocks.prefill_s
     if json:
@@ -101,7 +105,7 @@ def describe(result: WarmResult) -> str:
     stored = f"stored {result.bytes_written:,} bytes in {clocks.save_s * 1000:.1f} ms"
     if result.state == "ready":
         return (
-            f"ready, {result.tokens:,} tokens are stored in {len(result.layers)} layers "
+            f"ready, {result.tokens:,} tokens are stored in {len(result.layers)} layer{'s' * (len(result.layers) != 1)} "
             f"(verified in {clocks.read_s * 1000:.1f} ms, no model loaded, 0 tokens evaluated, 0 bytes written)"
         )
     if result.state == "restored":

@@ -57,6 +57,7 @@ class EngineInfo:
     eos_token: str
     special_tokens: tuple[str, ...] = field(repr=False)  # texts that tokenize to control tokens
     rollback: bool  # whether a tail of the sequence may be dropped (dense attention only)
+    layers: bool = True  # whether a state can be saved and loaded in layers; else it is whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ from carbon_mind.values import Identity
 
 MAX_DEFAULT_CONTEXT = 8192
 INSTALL_HINT = (
-    "install it with `pip install 'carbon-mind[llama]'` (compiles llama.cpp for this CPU, some minutes, once)"
+    "install it with `pip install 'carbon-mind[llama]'` (compiles llama.cpp for this CPU, some minutes, once), "
+    "or the prebuilt server with `pip install 'carbon-mind[server]'`"
 )
 
 # ggml's numbers of the KV cache types (ggml.h, enum ggml_type).

@@ -10,30 +10,45 @@ What HTTP does not give: scores, layers (a slot file is whole), and the token te
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import importlib.metadata
+import importlib.util
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from carbon_mind.engine.base import EngineInfo, Piece, Progress, State
 from carbon_mind.engine.llama import environment
-from carbon_mind.engine.serving import Running
-from carbon_mind.errors import EngineProblem, PrefixTooLong
+from carbon_mind.engine.serving import INSTALL_HINT, Running, running
+from carbon_mind.errors import EngineProblem, NoEngine, PrefixTooLong
 from carbon_mind.safety.files import atomic_write
 from carbon_mind.values import Identity
 
 PATIENCE_S = 3600.0
 """Seconds that one request may take: a prefill on a small CPU is minutes."""
+_MARKUP = re.compile(r"<[^<>\s'\"]{1,64}>|\[/?[A-Z_]{2,24}\]")
 
 
 class ServerEngine:
     """One slot of a llama-server. See `Engine`. `rollback` says whether the model can drop tokens (dense attention)."""
 
-    def __init__(self, running: Running, *, slot: int = 0, rollback: bool = False, n_batch: int = 512) -> None:
-        """Ask the server what it is. Raises EngineProblem."""
+    def __init__(
+        self,
+        running: Running,
+        *,
+        slot: int = 0,
+        rollback: bool = False,
+        n_batch: int = 512,
+        owned: contextlib.ExitStack | None = None,
+    ) -> None:
+        """Ask the server what it is; `owned` is closed with the engine. Raises EngineProblem."""
+        self._owned = owned or contextlib.ExitStack()
         self._running = running
         self._slot = slot
         self._n_batch = n_batch
@@ -50,9 +65,16 @@ class ServerEngine:
             chat_template=props.get("chat_template") or None,
             bos_token=props.get("bos_token", ""),
             eos_token=props.get("eos_token", ""),
-            special_tokens=tuple(sorted({props.get("bos_token", ""), props.get("eos_token", "")} - {""})),
+            special_tokens=self._specials(props),
             rollback=rollback,
+            layers=False,
         )
+
+    def _specials(self, props: Any) -> tuple[str, ...]:
+        """Control tokens as far as they can be told: those at the ends, and what the template writes that is one token."""
+        written = set(_MARKUP.findall(props.get("chat_template") or ""))
+        found = {text for text in written if len(self.tokenize(text)) == 1}
+        return tuple(sorted((found | {props.get("bos_token", ""), props.get("eos_token", "")}) - {""}))
 
     # --- HTTP ---
 
@@ -94,7 +116,6 @@ class ServerEngine:
 
     def fingerprint(self, model_sha256: str) -> Identity:
         """The server's build is told by its wheel and its library: it calls itself "unknown"."""
-        library = hashlib.sha256(self._running.library.read_bytes()).hexdigest()
         context = {
             "n_ctx": self._info.n_ctx,
             "slots": self._props.get("total_slots"),
@@ -103,7 +124,7 @@ class ServerEngine:
         }
         return Identity(
             engine=f"xllamacpp {self._running.version}",
-            build=library,
+            build=library_hash(self._running.library),
             model=model_sha256,
             context=tuple(sorted((name, str(value)) for name, value in context.items())),
             environment=environment(),
@@ -231,6 +252,33 @@ class ServerEngine:
 
     def close(self) -> None:
         self._client.close()
+        self._owned.close()
+
+
+def installed() -> tuple[str, Path]:
+    """Version and library of the prebuilt server, without importing it. Raises NoEngine."""
+    found = importlib.util.find_spec("xllamacpp")
+    folder = Path(found.origin).parent if found is not None and found.origin else None
+    libraries = sorted(folder.glob("xllamacpp*.so") if folder else ()) or sorted(folder.glob("*.pyd") if folder else ())
+    if not libraries:
+        raise NoEngine("no server engine is installed: xllamacpp is missing", hint=INSTALL_HINT)
+    return importlib.metadata.version("xllamacpp"), libraries[0]
+
+
+@functools.cache
+def library_hash(library: Path) -> str:
+    """SHA-256 of the server's library."""
+    return hashlib.sha256(library.read_bytes()).hexdigest()
+
+
+def open_server(settings: dict[str, Any], *, n_batch: int) -> ServerEngine:
+    """A server of our own and an engine on its slot, which ends it when it is closed.
+
+    Raises NoEngine and EngineProblem.
+    """
+    with contextlib.ExitStack() as stack:
+        started = stack.enter_context(running(settings))
+        return ServerEngine(started, n_batch=n_batch, owned=stack.pop_all())
 
 
 def _told(broken: httpx.HTTPError) -> str:

@@ -165,7 +165,9 @@ def _serve(settings: Settings) -> None:
     params.slot_save_path = settings.slots + os.sep
     params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = True
     params.use_jinja = True
-    params.warmup = False
+    params.warmup = (
+        True  # one decode: a build that this CPU cannot run dies here, and is started again without the extra buffers
+    )
     params.port = 0
     server = xllamacpp.Server(params)
     from importlib.metadata import version

@@ -15,6 +15,7 @@ from carbon_mind.errors import Disabled, StorageProblem, UsageProblem
 from carbon_mind.recall import ANSWER, Directories, Recall, inside
 from carbon_mind.safety.trust import CLOSE, HEADER, OPEN, Trust
 from carbon_mind.settings import Settings, load, trust_folder
+from tests.cli.test_commands import carbon
 from tests.conftest import Repository
 
 
@@ -231,6 +232,46 @@ def test_without_a_seal_the_block_is_shown_and_notes_are_not_believed(
     assert asked.symbol("Engine").startswith("# Engine")
     with pytest.raises(UsageProblem, match="cannot be written"):
         asked.lookup("sample")
+
+
+# --- the commands -------------------------------------------------------------------------------------------------
+
+
+def test_the_commands_print_what_is_asked_and_json_on_request(sample: Repository, settings: Settings) -> None:
+    asked = Recall(sample.path, settings)
+    assert carbon("mind", "show", cwd=sample.path).stdout == asked.show()
+    assert carbon("mind", "list", cwd=sample.path).stdout == asked.listing()
+    below = sample.path / "sample"
+    for path in ("core.py", str(below / "core.py"), "no/such/file"):
+        assert carbon("mind", "lookup", path, cwd=below).stdout == asked.lookup("sample")
+    told = json.loads(carbon("mind", "lookup", "core.py", "--json", cwd=below).stdout)
+    assert told == {"path": "sample/core.py", "note": asked.lookup("sample")}
+    assert json.loads(carbon("mind", "show", "--json", cwd=sample.path).stdout)["block"] == asked.show()
+    assert [row["path"] for row in json.loads(carbon("mind", "list", "--json", cwd=sample.path).stdout)] == [
+        "sample",
+        "tests",
+    ]
+    status = json.loads(carbon("mind", "status", "--json", cwd=sample.path).stdout)
+    assert (status["current"], status["indexed"], status["stale"]) == (True, 2, {"count": 0, "names": []})
+    sample.write("sample/core.py", "x = 1\n")
+    assert "stale: 1: sample" in carbon("mind", "status", cwd=sample.path).stdout
+    outside = carbon("mind", "lookup", "/etc/passwd", cwd=sample.path)
+    assert (outside.returncode, outside.stdout) == (2, "")
+
+
+def test_a_directory_that_is_called_like_a_command_can_be_built(sample: Repository) -> None:
+    (sample.path / "status").mkdir()
+    assert carbon("mind", "./status", cwd=sample.path).stdout.startswith("mind: built (7 files")
+    assert carbon("mind", "build", "status", cwd=sample.path).stdout.startswith("mind: current (7 files")
+
+
+def test_switched_off_the_commands_say_so(sample: Repository) -> None:
+    env = {**os.environ, "CARBON_ENABLED": "false"}
+    assert "switched off" in carbon("mind", "status", cwd=sample.path, env=env).stdout
+    for command in (("show",), ("list",), ("lookup", "sample"), ("build",)):
+        done = carbon("mind", *command, cwd=sample.path, env=env)
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert "switched off" in done.stderr
 
 
 # --- status -------------------------------------------------------------------------------------------------------

@@ -141,11 +141,11 @@ def mind_status(where: Where = Path(), json: Json = False) -> None:
 
 
 @mind_app.command(name="show", epilog="Example: carbon mind show")
-def mind_show(where: Where = Path()) -> None:
+def mind_show(where: Where = Path(), json: Json = False) -> None:
     """Print exactly the block that goes into a prompt."""
     from carbon_mind.cli.recall import run_show
 
-    run_show(where)
+    run_show(where, json=json)
 
 
 @mind_app.command(name="lookup", epilog="Example: carbon mind lookup src/flask/app.py")

@@ -41,9 +41,13 @@ def _lines(found: Status) -> list[str]:
     return lines + ([found.withheld] if found.withheld else [])
 
 
-def run_show(where: Path) -> None:
+def run_show(where: Path, *, json: bool) -> None:
     """The block. Raises CarbonError."""
-    console.data(_recall(where).show())
+    block = _recall(where).show()
+    if json:
+        print_json({"block": block, "characters": len(block)})
+    else:
+        console.data(block)
 
 
 def run_lookup(path: str, where: Path, *, json: bool) -> None:

@@ -244,7 +244,7 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = 
     `known` is what was read back before: only paths that are not in it have to be looked at for credentials.
     Unless `settled` the mind is kept but will match nothing. Raises StorageProblem; what was there before then still is.
     """
-    markdown = stored.markdown.encode("utf-8")
+    markdown, overview = (text.encode("utf-8") for text in (stored.markdown, stored.overview))
     entries = _write_notes(folder, stored.notes)
     names = _encode(_shown(inputs.names, known or {}).items())
     index = Index(
@@ -255,7 +255,7 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = 
         _sha256(names),
         _sha256(stored.json),
         _sha256(markdown),
-        _sha256(stored.overview.encode("utf-8")),
+        _sha256(overview),
         entries,
         stored.words,
         stored.unasked,
@@ -266,7 +266,7 @@ def write(folder: Folder, inputs: Inputs, stored: Stored, known: Names | None = 
         ("files", names),
         ("mind.json", stored.json),
         ("mind.md", markdown),
-        ("overview.md", stored.overview.encode("utf-8")),
+        ("overview.md", overview),
     ):
         if not _holds(folder, name, data):
             atomic_write(folder.mind / name, data)

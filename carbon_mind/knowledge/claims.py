@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -165,11 +165,3 @@ def grammar(candidates: Iterable[str]) -> str:
 def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def summed(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    """One count of all."""
-    total: Counter[str] = Counter()
-    for some in counts:
-        total.update(some)
-    return total

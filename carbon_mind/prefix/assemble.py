@@ -4,7 +4,7 @@
 
 A layer ends where nothing that may follow can change a token before the cut, and that is measured, not assumed: the chat is rendered
 and tokenized with followers that begin in very different ways, and the layer is what all of them share. A token that would merge
-with what follows is thereby left to the next layer, whatever the template and the tokenizer do. Each use compares again (`split`), so
+with what follows is thereby left to the next layer, whatever the template and the tokenizer do. Each use compares again (`proceed`), so
 a surprise costs a prefill and never a wrong state.
 
 Order is what a change costs, and it is the order of the rendered text that counts: where a template writes the tools behind the
@@ -164,8 +164,3 @@ def _regions(chat: Chat, head: Head, text: str, arranged: _Layout) -> list[Regio
         if content and (start := text.find(content)) >= 0:
             found.append((name, start, start + len(content)))
     return found
-
-
-def split(prefix: Prefix, prompt: Sequence[int]) -> int:
-    """How many of the prefix's tokens this prompt really begins with: all of them, unless something merged across the cut."""
-    return shared_length(prefix.tokens, prompt)

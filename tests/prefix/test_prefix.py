@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from carbon_mind.engine.fake import SPECIAL, TEMPLATE, FakeEngine
 from carbon_mind.prefix import template
-from carbon_mind.prefix.assemble import Chat, Head, Tokenize, assemble, render, split
+from carbon_mind.prefix.assemble import Chat, Head, Tokenize, assemble, render
 from carbon_mind.prefix.spans import label, name_at
 from carbon_mind.safety.block import BEGIN, END
-from carbon_mind.values import Message, Prefix
+from carbon_mind.values import Message, Prefix, shared_length
 
 DIGEST = "# sample: repository digest\n\n## Commands\n- test: `make test` (Makefile:3)\n"
 HEAD = Head(DIGEST)
@@ -55,7 +55,7 @@ def test_every_prompt_begins_with_the_prefix_or_says_how_far(
     chat = Chat(source, SPECIAL[2], SPECIAL[1], SPECIAL)
     prefix = prefix_of(chat, HEAD, tokenize)
     prompt = tokenize(render(chat, HEAD, question))
-    shared = split(prefix, prompt)
+    shared = shared_length(prefix.tokens, prompt)
     assert prompt[:shared] == prefix.tokens[:shared]
     assert shared == len(prefix.tokens) or prompt[shared] != prefix.tokens[shared]
 
@@ -66,7 +66,7 @@ def test_ordinary_questions_reuse_all_of_the_prefix(question: str) -> None:
     prefix = prefix_of(CHATML)
     assert "make test" in engine.detokenize(prefix.tokens)
     prompt = engine.tokenize(render(CHATML, HEAD, question))
-    assert split(prefix, prompt) == len(prefix.tokens)
+    assert shared_length(prefix.tokens, prompt) == len(prefix.tokens)
     assert engine.detokenize(prefix.tokens).endswith("<|im_start|>user\n")
 
 
@@ -74,7 +74,7 @@ def test_a_merge_across_the_cut_is_left_out_of_the_prefix() -> None:
     chat = Chat(LLAMA2, "", "", ())
     prefix = prefix_of(chat, HEAD, merging)
     for question in ("\n\nfirst", "plain"):
-        assert split(prefix, merging(render(chat, HEAD, question))) == len(prefix.tokens)
+        assert shared_length(prefix.tokens, merging(render(chat, HEAD, question))) == len(prefix.tokens)
 
 
 def test_special_tokens_in_a_digest_or_question_are_text() -> None:

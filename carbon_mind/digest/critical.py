@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from carbon_mind.evidence import Evidence
+from carbon_mind.reasons import reason
 from carbon_mind.safety.safe import safe
 from carbon_mind.values import CriticalFile, RankedFile, RepoPath
 
@@ -19,21 +20,8 @@ def critical_files(evidence: Evidence) -> tuple[CriticalFile, ...]:
     chosen = [
         file for file in evidence.ranked if evidence.kind(file.path) == "source" and (file.used_by or file.entry)
     ][:MAX_CRITICAL]
-    found = [CriticalFile(RepoPath(safe(file.path, 160)), _reason(file), _signatures(file)) for file in chosen]
+    found = [CriticalFile(RepoPath(safe(file.path, 160)), reason(file), _signatures(file)) for file in chosen]
     return tuple(file if i < MAX_SIGNED_FILES else replace(file, signatures=()) for i, file in enumerate(found))
-
-
-def _reason(file: RankedFile) -> str:
-    """Numbers that a person can check: `entry point; imported by 7 files; Flask used 30 times`."""
-    reasons = ["entry point"] if file.entry else []
-    # Where an import names a whole package (Go, C#), or a header stands for the code (C), no import names the file itself.
-    count, how = (file.imported_by, "imported") if file.imported_by else (file.used_by, "used")
-    if count:
-        reasons.append(f"{how} by {count} file{'s' * (count != 1)}")
-    if file.top_symbols:
-        definition, uses = file.top_symbols[0]
-        reasons.append(f"{safe(definition.name, 60)} x{uses}")
-    return "; ".join(reasons)
 
 
 def _signatures(file: RankedFile) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from carbon_mind.counts import by_count, most
 from carbon_mind.evidence import Evidence
+from carbon_mind.reasons import reason
 from carbon_mind.safety.safe import safe
 from carbon_mind.safety.trust import resanitise
 from carbon_mind.values import Area, Note, RankedFile, RepoPath
@@ -145,14 +146,8 @@ def _key_files(evidence: Evidence, area: Area, ranked: Mapping[RepoPath, RankedF
 
 
 def _key_line(area: Area, file: RankedFile) -> str:
-    reasons = ["entry point"] if file.entry else []
-    count, how = (file.imported_by, "imported") if file.imported_by else (file.used_by, "used")
-    if count:
-        reasons.append(f"{how} by {count} file{'s' * (count != 1)}")
-    if file.top_symbols:
-        definition, uses = file.top_symbols[0]
-        reasons.append(f"{safe(definition.name, 60)} x{uses}")
-    return _inside(area, file.path) + (f" ({'; '.join(reasons)})" if reasons else "")
+    why = reason(file)
+    return _inside(area, file.path) + (f" ({why})" if why else "")
 
 
 def _symbols(area: Area, key: Sequence[RankedFile]) -> list[str]:

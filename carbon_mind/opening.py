@@ -223,10 +223,10 @@ def request(settings: Settings, model: Path, header: GgufInfo, markdown: str) ->
     from carbon_mind.program import PREFIX, program
 
     if engine_kind(settings) == "server":
-        from carbon_mind.engine import server
+        from carbon_mind.engine import serving
 
-        version, library = server.installed()
-        build, outcome = server.library_hash(library), "server"
+        version, library = serving.installed()
+        build, outcome = serving.library_hash(library), "server"
     else:
         version, libraries = installed()
         build = build_hash(libraries)

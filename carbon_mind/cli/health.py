@@ -95,10 +95,10 @@ def versions() -> tuple[str, ...]:
 
 
 def _server() -> str:
-    from carbon_mind.engine import server
+    from carbon_mind.engine.serving import installed, library_hash
 
-    version, library = server.installed()
-    return f"xllamacpp {version} (llama-server), build {server.library_hash(library)[:12]}"
+    version, library = installed()
+    return f"xllamacpp {version} (llama-server), build {library_hash(library)[:12]}"
 
 
 def _in_process() -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from carbon_mind.errors import EngineProblem, PrefixTooLong
 from carbon_mind.values import Identity
 
 Progress = Callable[[int, int], None]
@@ -137,3 +138,18 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Free the model; the engine cannot be used afterwards."""
+
+
+def require_room(tokens: int, room: int, n_ctx: int) -> None:
+    """Raise PrefixTooLong unless a sequence of so many tokens fits into `room`, which may be less than the context."""
+    if tokens > room:
+        raise PrefixTooLong(
+            f"{tokens} tokens do not fit into the context of {n_ctx}",
+            hint="use a larger --ctx (up to the model's training context) or a smaller --budget",
+        )
+
+
+def require_scores(fresh: bool) -> None:
+    """Raise EngineProblem where no token was evaluated since a state was loaded: a state holds no scores."""
+    if not fresh:
+        raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")

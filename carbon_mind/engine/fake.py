@@ -11,8 +11,8 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
-from carbon_mind.engine.base import EngineInfo, Piece, Progress, State
-from carbon_mind.errors import EngineProblem, PrefixTooLong
+from carbon_mind.engine.base import EngineInfo, Piece, Progress, State, require_room, require_scores
+from carbon_mind.errors import EngineProblem
 from carbon_mind.values import Identity
 
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
@@ -70,11 +70,7 @@ class FakeEngine:
         return SPECIAL[token - 256].encode() if token > 255 else bytes((token,))
 
     def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
-        if len(self._held) + len(tokens) > self._info.n_ctx:
-            raise PrefixTooLong(
-                f"{len(self._held) + len(tokens)} tokens do not fit into the context of {self._info.n_ctx}",
-                hint="use a larger --ctx or a smaller --budget",
-            )
+        require_room(len(self._held) + len(tokens), self._info.n_ctx, self._info.n_ctx)
         for start in range(0, len(tokens), self._n_batch):
             part = tokens[start : start + self._n_batch]
             self._held.extend(part)
@@ -112,8 +108,7 @@ class FakeEngine:
         self._held = tokens
 
     def _seed(self) -> bytes:
-        if not self._fresh_logits:
-            raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
+        require_scores(self._fresh_logits)
         return hashlib.sha256(repr(self._held).encode()).digest()
 
     def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:

@@ -22,9 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from carbon_mind.engine.base import EngineInfo, EngineOptions, Piece, Progress, State
+from carbon_mind.engine.base import (
+    EngineInfo,
+    EngineOptions,
+    Piece,
+    Progress,
+    State,
+    require_room,
+    require_scores,
+)
 from carbon_mind.engine.vocabulary import Vocabulary
-from carbon_mind.errors import EngineProblem, ModelDamaged, NoEngine, PrefixTooLong
+from carbon_mind.errors import EngineProblem, ModelDamaged, NoEngine
 from carbon_mind.machine import usable_cores
 from carbon_mind.values import Identity
 
@@ -318,12 +326,7 @@ class LlamaEngine:
         return self._words.piece(token)
 
     def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
-        room = self._info.n_ctx - len(self._held)
-        if len(tokens) > room:
-            raise PrefixTooLong(
-                f"{len(self._held) + len(tokens)} tokens do not fit into the context of {self._info.n_ctx}",
-                hint="use a larger --ctx (up to the model's training context) or a smaller --budget",
-            )
+        require_room(len(self._held) + len(tokens), self._info.n_ctx, self._info.n_ctx)
         if progress is not None:
             progress(0, len(tokens))
         for start in range(0, len(tokens), self._n_batch):
@@ -418,13 +421,9 @@ class LlamaEngine:
         self._held = list(state.tokens)
         self._fresh_logits = False
 
-    def _need_logits(self) -> None:
-        if not self._fresh_logits:
-            raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
-
     def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
         api = self._run.api
-        self._need_logits()
+        require_scores(self._fresh_logits)
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         sampler = self._sampler if grammar is None else self._constrained(grammar)
         try:
@@ -456,7 +455,7 @@ class LlamaEngine:
         return chain
 
     def logits(self) -> Sequence[float]:
-        self._need_logits()
+        require_scores(self._fresh_logits)
         values = self._run.api.llama_get_logits_ith(self._context, -1)
         return tuple(values[: self._words.size])
 

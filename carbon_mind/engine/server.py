@@ -10,23 +10,18 @@ What HTTP does not give: scores, layers (a slot file is whole), and the token te
 from __future__ import annotations
 
 import contextlib
-import functools
-import hashlib
-import importlib.metadata
-import importlib.util
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
 
-from carbon_mind.engine.base import EngineInfo, Piece, Progress, State
+from carbon_mind.engine.base import EngineInfo, Piece, Progress, State, require_room, require_scores
 from carbon_mind.engine.llama import environment
-from carbon_mind.engine.serving import INSTALL_HINT, Running, running
-from carbon_mind.errors import EngineProblem, NoEngine, PrefixTooLong
+from carbon_mind.engine.serving import Running, library_hash, running
+from carbon_mind.errors import EngineProblem
 from carbon_mind.safety.files import atomic_write
 from carbon_mind.values import Identity
 
@@ -144,12 +139,8 @@ class ServerEngine:
         return self._pieces[token]
 
     def prefill(self, tokens: Sequence[int], progress: Progress | None = None) -> int:
-        wanted = len(self._held) + len(tokens)
-        if wanted > self._info.n_ctx - 1:  # the server keeps room for a token
-            raise PrefixTooLong(
-                f"{wanted} tokens do not fit into the context of {self._info.n_ctx}",
-                hint="use a larger --ctx (up to the model's training context) or a smaller --budget",
-            )
+        # The server keeps room for a token.
+        require_room(len(self._held) + len(tokens), self._info.n_ctx - 1, self._info.n_ctx)
         before = self._evaluated
         if progress is not None:
             progress(0, len(tokens))
@@ -213,7 +204,7 @@ class ServerEngine:
         self._held = state.tokens
 
     def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
-        self._need_logits()
+        require_scores(self._fresh_logits)
         body = {**self._request(self._held, max_tokens), "stream": True, "return_tokens": True}
         if grammar is not None:
             body["grammar"] = grammar
@@ -241,10 +232,6 @@ class ServerEngine:
     def logits(self) -> Sequence[float]:
         raise EngineProblem("a llama-server gives no scores")
 
-    def _need_logits(self) -> None:
-        if not self._fresh_logits:
-            raise EngineProblem("no token was evaluated since the state was restored: there is nothing to sample from")
-
     def reset(self) -> None:
         self._post(f"/slots/{self._slot}?action=erase", {})
         self._held = ()
@@ -253,22 +240,6 @@ class ServerEngine:
     def close(self) -> None:
         self._client.close()
         self._owned.close()
-
-
-def installed() -> tuple[str, Path]:
-    """Version and library of the prebuilt server, without importing it. Raises NoEngine."""
-    found = importlib.util.find_spec("xllamacpp")
-    folder = Path(found.origin).parent if found is not None and found.origin else None
-    libraries = sorted(folder.glob("xllamacpp*.so") if folder else ()) or sorted(folder.glob("*.pyd") if folder else ())
-    if not libraries:
-        raise NoEngine("no server engine is installed: xllamacpp is missing", hint=INSTALL_HINT)
-    return importlib.metadata.version("xllamacpp"), libraries[0]
-
-
-@functools.cache
-def library_hash(library: Path) -> str:
-    """SHA-256 of the server's library."""
-    return hashlib.sha256(library.read_bytes()).hexdigest()
 
 
 def open_server(settings: dict[str, Any], *, n_batch: int) -> ServerEngine:

@@ -2,13 +2,17 @@
 
     python -m carbon_mind.engine.serving '{"model": "...", "n_ctx": 4096, ...}'
 
-The process prints one line of JSON (where it listens, and what it is) once it answers, and ends when its standard input does: so it
+The process prints one line of JSON (where it listens) once it answers, and ends when its standard input does: so it
 never outlives whoever started it, however that ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
@@ -17,10 +21,11 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
 import msgspec
 
+from carbon_mind.engine.base import FlashAttention, KvType
 from carbon_mind.errors import EngineProblem, NoEngine
 from carbon_mind.machine import usable_cores
 
@@ -40,9 +45,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     n_batch: int = 512
     threads: int = 0
     gpu_layers: int = -1
-    type_k: Literal["f16", "q8_0", "q4_0", "f32"] = "f16"
-    type_v: Literal["f16", "q8_0", "q4_0", "f32"] = "f16"
-    flash_attention: Literal["auto", "on", "off"] = "auto"
+    type_k: KvType = "f16"
+    type_v: KvType = "f16"
+    flash_attention: FlashAttention = "auto"
     extra_buffers: bool = True
 
 
@@ -50,8 +55,6 @@ class Started(msgspec.Struct, frozen=True):
     """The line that the process prints."""
 
     url: str
-    version: str  # of the wheel
-    library: str  # path of its shared library
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,27 @@ class Running:
     """A server that answers."""
 
     url: str
-    version: str
-    library: Path
+    version: str  # of the wheel
+    library: Path  # its shared library
     slots: Path
     context: dict[str, str]  # settings that decide what a state holds
     process: subprocess.Popen[bytes]
+
+
+def installed() -> tuple[str, Path]:
+    """Version and library of the prebuilt server, without importing it. Raises NoEngine."""
+    found = importlib.util.find_spec("xllamacpp")
+    folder = Path(found.origin).parent if found is not None and found.origin else None
+    libraries = sorted(folder.glob("xllamacpp*.so") if folder else ()) or sorted(folder.glob("*.pyd") if folder else ())
+    if not libraries:
+        raise NoEngine("no server engine is installed: xllamacpp is missing", hint=INSTALL_HINT)
+    return importlib.metadata.version("xllamacpp"), libraries[0]
+
+
+@functools.cache
+def library_hash(library: Path) -> str:
+    """SHA-256 of the server's library."""
+    return hashlib.sha256(library.read_bytes()).hexdigest()
 
 
 @contextlib.contextmanager
@@ -72,6 +91,7 @@ def running(settings: dict[str, Any]) -> Iterator[Running]:
 
     Raises NoEngine when the wheel is not installed, and EngineProblem when the server does not come up.
     """
+    version, library = installed()
     with tempfile.TemporaryDirectory(prefix="carbon-slots-") as slots:
         chosen = msgspec.convert({**settings, "slots": slots}, Settings)
         wanted = msgspec.json.encode(chosen)
@@ -91,8 +111,8 @@ def running(settings: dict[str, Any]) -> Iterator[Running]:
             line = _first_line(process, pipes[1])
             if not line:
                 raise _failed(process, listener, talk)
-            started = msgspec.json.decode(line, type=Started)
-            yield Running(started.url, started.version, Path(started.library), Path(slots), _deciding(chosen), process)
+            url = msgspec.json.decode(line, type=Started).url
+            yield Running(url, version, library, Path(slots), _deciding(chosen), process)
         finally:
             pipes[0].close()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -123,8 +143,6 @@ def _failed(process: subprocess.Popen[bytes], listener: threading.Thread, talk: 
     status = process.wait()
     listener.join(5)
     told = talk[-1] if talk else "it said nothing"
-    if status == _MISSING:
-        return NoEngine("no server engine is installed: xllamacpp is missing", hint=INSTALL_HINT)
     return EngineProblem(
         f"llama-server did not start (exit status {status}): {told}",
         hint="run `carbon doctor`, or try a smaller context",
@@ -141,14 +159,10 @@ def _listen(pipe: IO[bytes], talk: list[str]) -> None:
 
 # --- in the process -----------------------------------------------------------------------------------------------
 
-_MISSING = 87  # exit status: the wheel is not there
-
 
 def _serve(settings: Settings) -> None:
-    try:
-        import xllamacpp
-    except ImportError:
-        sys.exit(_MISSING)
+    import xllamacpp
+
     params = xllamacpp.CommonParams()
     params.model.path = settings.model
     params.n_ctx = settings.n_ctx * settings.n_slots
@@ -165,14 +179,11 @@ def _serve(settings: Settings) -> None:
     params.slot_save_path = settings.slots + os.sep
     params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = True
     params.use_jinja = True
-    params.warmup = (
-        True  # one decode: a build that this CPU cannot run dies here, and is started again without the extra buffers
-    )
+    # One decode: a build that this CPU cannot run dies here, and is started again without the extra buffers.
+    params.warmup = True
     params.port = 0
     server = xllamacpp.Server(params)
-    from importlib.metadata import version
-
-    line = msgspec.json.encode(Started(server.listening_address, version("xllamacpp"), xllamacpp.xllamacpp.__file__))
+    line = msgspec.json.encode(Started(server.listening_address))
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
     sys.stdin.buffer.read()

@@ -253,6 +253,11 @@ class Prefix:
     spans: tuple[Span, ...] = ()
 
 
+def beginning_before(spans: Sequence[Span], token: int) -> list[Span]:
+    """Those spans that begin before a token; the first always does."""
+    return [span for i, span in enumerate(spans) if i == 0 or spans[i - 1].end < token]
+
+
 def shared_length(left: Sequence[object], right: Sequence[object]) -> int:
     """How many tokens (or letters) two sequences have in common from the start: the place of their first difference."""
     return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))

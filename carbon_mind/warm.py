@@ -9,7 +9,7 @@ in both and the logits are the same bit for bit; only a state that was cut insid
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from carbon_mind.engine.base import Engine, Progress, State
@@ -19,9 +19,20 @@ from carbon_mind.safety.text import clean
 from carbon_mind.store.bandwidth import bandwidth
 from carbon_mind.store.format import Header
 from carbon_mind.store.states import Closest, Plan, Store, describe, names
-from carbon_mind.values import Clocks, Difference, Identity, Layer, Miss, Prefix, Span, WarmResult, shared_length
+from carbon_mind.values import (
+    Clocks,
+    Difference,
+    Identity,
+    Layer,
+    Miss,
+    Prefix,
+    Span,
+    WarmResult,
+    beginning_before,
+    shared_length,
+)
 
-_SHOWN = 8  # tokens of either side of a difference
+SHOWN = 8  # tokens of either side of a difference
 _FEW = 16  # a rate that was measured over fewer tokens says nothing
 
 
@@ -59,6 +70,7 @@ class _Work:
     prefix: Prefix
     labels: tuple[tuple[str, str], ...]
     fresh: bool
+    files: tuple[str, ...] = ()  # of the layers
     evaluated_before: int = 0
     restored: int = 0
     plan: Plan = field(default_factory=Plan)
@@ -70,6 +82,7 @@ class _Work:
     clocks: Clocks = field(default_factory=Clocks)
 
     def __post_init__(self) -> None:
+        self.files = names(self.identity, self.prefix.tokens, self.prefix.layers)
         self.evaluated_before = self.engine.evaluated
         self.engine.reset()
 
@@ -125,7 +138,6 @@ class _Work:
     def complete(self, progress: Progress | None) -> None:
         """Evaluate what is missing, layer by layer, and store each layer that is not stored."""
         tokens, total, done = self.prefix.tokens, len(self.prefix.tokens) - self.restored, 0
-        files = names(self.identity, tokens, self.prefix.layers)
         start = 0
         for index, layer in enumerate(self.prefix.layers):
             if missing := tokens[len(self.engine.held) : layer.end]:
@@ -133,9 +145,9 @@ class _Work:
                 self.engine.prefill(missing, progress and _shifted(progress, done, total))
                 self.clocks = replace(self.clocks, prefill_s=self.clocks.prefill_s + time.perf_counter() - started)
                 done += len(missing)
-            known = self.store is None or (self.store.has(files[index]) and not self.fresh)
+            known = self.store is None or (self.store.has(self.files[index]) and not self.fresh)
             if not known and not self.not_stored and len(self.engine.held) == layer.end:
-                self._save(files[index], start, self.prefix.layers[: index + 1])
+                self._save(self.files[index], start, self.prefix.layers[: index + 1])
             start = layer.end
 
     def _save(self, name: str, start: int, layers: tuple[Span, ...]) -> None:
@@ -154,7 +166,7 @@ class _Work:
                 pos_min=state.pos_min,
                 pos_max=state.pos_max,
                 layers=layers,
-                spans=tuple(Span(span.name, min(span.end, end)) for span in self._spans_before(end)),
+                spans=tuple(Span(span.name, min(span.end, end)) for span in beginning_before(self.prefix.spans, end)),
                 labels=self._labels(layers[-1].name, shared=start == 0),
             )
             self.written[name] = self.store.put(header, state.data, replace=self.fresh)[1]
@@ -167,10 +179,6 @@ class _Work:
         """The first layer serves every repository, so it names none."""
         kept = tuple(label for label in self.labels if not (shared and label[0] == "repository"))
         return (*kept, ("layer", layer))
-
-    def _spans_before(self, end: int) -> Sequence[Span]:
-        spans = self.prefix.spans
-        return [span for i, span in enumerate(spans) if i == 0 or spans[i - 1].end < end]
 
     def _slower(self, size: int, tokens: int) -> str:
         """The store's verdict: why this layer is better evaluated than restored, "" when it is not."""
@@ -209,18 +217,18 @@ class _Work:
         )
 
     def _layers(self) -> tuple[Layer, ...]:
-        files = names(self.identity, self.prefix.tokens, self.prefix.layers)
         found, start = [], 0
         for index, layer in enumerate(self.prefix.layers):
-            there = self.store is not None and self.store.has(files[index])
+            file = self.files[index]
+            there = self.store is not None and self.store.has(file)
             found.append(
                 Layer(
                     name=layer.name,
                     tokens=layer.end - start,
                     restored=min(max(self.restored - start, 0), layer.end - start),
-                    snapshot=files[index] if there else "",
+                    snapshot=file if there else "",
                     bytes_read=self.bytes_read[index] if index < len(self.plan.names) else 0,
-                    bytes_written=self.written.get(files[index], 0),
+                    bytes_written=self.written.get(file, 0),
                 )
             )
             start = layer.end
@@ -253,7 +261,8 @@ class _Work:
             shown = "; ".join(map(describe, closest.changes[:3]))
             more = f" and {len(closest.changes) - 3} more" if len(closest.changes) > 3 else ""
             return f"the stored state is of another setup: {shown}{more}", None
-        difference = find_difference(closest.header.tokens, closest.header.spans, self.prefix, self.engine)
+        header = closest.header
+        difference = find_difference(header.tokens, header.spans, self.prefix, self.engine.detokenize)
         return tell(difference, len(self.prefix.tokens)), difference
 
 
@@ -262,11 +271,13 @@ def _shifted(progress: Progress, before: int, total: int) -> Progress:
     return lambda done, _total: progress(before + done, total)
 
 
-def find_difference(stored: tuple[int, ...], spans: Sequence[Span], wanted: Prefix, engine: Engine) -> Difference:
+def find_difference(
+    stored: tuple[int, ...], spans: Sequence[Span], wanted: Prefix, detokenize: Callable[[Sequence[int]], str]
+) -> Difference:
     """The first token in which two prefixes differ, what stands there, and how both go on."""
     at = shared_length(stored, wanted.tokens)
     where = name_at(wanted.spans, at) or name_at(spans, at)
-    texts = (engine.detokenize(tokens[at : at + _SHOWN]) for tokens in (stored, wanted.tokens))
+    texts = (detokenize(tokens[at : at + SHOWN]) for tokens in (stored, wanted.tokens))
     return Difference(at, where, *texts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,17 +14,16 @@ from carbon_mind.cli import console
 from carbon_mind.cli.common import place_and_settings, print_json
 from carbon_mind.cli.states import as_json
 from carbon_mind.errors import StorageProblem, UsageProblem
-from carbon_mind.prefix.spans import name_at
 from carbon_mind.safety.text import clean
 from carbon_mind.settings import Settings
 from carbon_mind.store import notes
 from carbon_mind.store.states import Store, describe, identity_changes
-from carbon_mind.values import Change, Difference, Span, WarmResult, shared_length
+from carbon_mind.values import Change, Difference, Prefix, Span, WarmResult
+from carbon_mind.warm import SHOWN, find_difference
 
 if TYPE_CHECKING:
     from carbon_mind.store.format import Header
 
-_SHOWN = 8  # tokens of either side
 _TEXT = 72  # characters of either side
 
 
@@ -160,10 +160,9 @@ def _side(store: Store, given: str) -> _Side:
 
 def _compare(store: Store, settings: Settings, left: str, right: str, *, json: bool) -> None:
     a, b = _side(store, left), _side(store, right)
-    at = shared_length(a.tokens, b.tokens)
     owners = {dict(side.header.labels).get("model", "") for side in (a, b) if side.header}
-    texts = _texts(settings, owners, [a.tokens[at : at + _SHOWN], b.tokens[at : at + _SHOWN]])
-    where = name_at(b.spans, at) or name_at(a.spans, at)
+    found = find_difference(a.tokens, a.spans, Prefix(b.tokens, (), b.spans), _words(settings, owners))
+    at, texts = found.at, [found.stored, found.wanted]
     changes = identity_changes(a.header.identity, b.header.identity) if a.header and b.header else ()
     lost = len(b.tokens) - at
     rates = [record.tokens_per_s for record in notes.records(store) if record.tokens_per_s]
@@ -174,9 +173,9 @@ def _compare(store: Store, settings: Settings, left: str, right: str, *, json: b
                 "same": at == len(a.tokens) == len(b.tokens) and not changes,
                 "shared": at,
                 "tokens": [len(a.tokens), len(b.tokens)],
-                "where": where,
+                "where": found.where,
                 "text": texts,
-                "ids": [a.tokens[at : at + _SHOWN], b.tokens[at : at + _SHOWN]],
+                "ids": [side.tokens[at : at + SHOWN] for side in (a, b)],
                 "changes": changes,
                 "lost_tokens": lost,
                 "lost_s": seconds,
@@ -188,23 +187,22 @@ def _compare(store: Store, settings: Settings, left: str, right: str, *, json: b
     if at == len(a.tokens) == len(b.tokens):
         lines.append("same:     the tokens do not differ")
     else:
-        lines.append(f"differs:  from token {at:,} on" + (f", in {where}" if where else ""))
+        lines.append(f"differs:  from token {at:,} on" + (f", in {found.where}" if found.where else ""))
         lines += [f"  {side.name}: {_text(text)}" for side, text in zip((a, b), texts, strict=True)]
         cost = f", about {seconds:.2f} s here" if seconds is not None else ""
         lines.append(f"lost:     {lost:,} tokens of {b.name} have to be evaluated{cost}")
     console.data("\n".join(lines) + "\n")
 
 
-def _texts(settings: Settings, owners: set[str], parts: list[tuple[int, ...]]) -> list[str]:
-    """The parts in words, with the vocabulary of the model that they belong to; as numbers where that is not at hand."""
+def _words(settings: Settings, owners: set[str]) -> Callable[[Sequence[int]], str]:
+    """Tokens in words, with the vocabulary of the model that they belong to; as numbers where that is not at hand."""
     from carbon_mind import opening
     from carbon_mind.errors import CarbonError
 
     try:
         if others := owners - {opening.model_path(settings).name}:
             raise UsageProblem(f"of the model {clean(', '.join(sorted(others)))}; give it with --model")
-        vocabulary = opening.open_vocabulary(settings)
+        return opening.open_vocabulary(settings)
     except CarbonError as missing:
         console.notice(f"shown as token ids: {missing.message}")
-        return [" ".join(map(str, part)) for part in parts]
-    return [vocabulary(part) for part in parts]
+        return lambda tokens: " ".join(map(str, tokens))

@@ -27,7 +27,7 @@ from carbon_mind.safety.files import atomic_write, is_unfinished, private_dir, r
 from carbon_mind.safety.lock import locked
 from carbon_mind.store import format as layout
 from carbon_mind.store.format import Header
-from carbon_mind.values import Change, Identity, Prefix, Span, shared_length
+from carbon_mind.values import Change, Identity, Prefix, Span, beginning_before, shared_length
 
 SUFFIX = ".kv"
 REJECTED = ".rejected"
@@ -90,9 +90,14 @@ def names(identity: Identity, tokens: tuple[int, ...], layers: Iterable[Span]) -
     return tuple(found)
 
 
+def _chain(header: Header) -> tuple[str, ...]:
+    """Names of the files of all layers up to this one, which is the last."""
+    return names(header.identity, header.tokens, header.layers)
+
+
 def name_of(header: Header) -> str:
     """The name that a snapshot with this header must have."""
-    return names(header.identity, header.tokens, header.layers)[-1]
+    return _chain(header)[-1]
 
 
 class Store:
@@ -146,8 +151,7 @@ class Store:
                 continue
             if shared < len(header.tokens) and not rollback:
                 continue
-            used = [layer for i, layer in enumerate(header.layers) if i == 0 or header.layers[i - 1].end < shared]
-            chain = names(identity, header.tokens, used)
+            chain = names(identity, header.tokens, beginning_before(header.layers, shared))
             if shared > 0 and there(chain):
                 gain = shared - sum(sizes[name] for name in chain) / TOKEN_WORTH
                 if gain > best_gain:
@@ -251,8 +255,7 @@ class Store:
         with self._alone():
             if not replace and self.header(name) is not None:  # another process was first
                 return name, 0
-            keep = {*names(header.identity, header.tokens, header.layers)}
-            self._make_room(size, keep)
+            self._make_room(size, {*_chain(header)})
             require_space(self.folder, size + SPARE)
             atomic_write(self.path(name), parts, mode=0o600)
         return name, size
@@ -289,11 +292,11 @@ class Store:
                 break
             (self.folder / name).unlink(missing_ok=True)
             total -= bytes_there
-        left = [(entry, self.header(entry.name)) for entry in self.entries()] if total > self.budget else []
+        left = [_Held(entry, self.header(entry.name)) for entry in self.entries()] if total > self.budget else []
         while total > self.budget and (victim := _least_worth(left, keep)) is not None:
-            total -= self.remove(victim)
-            evicted.append(victim)
-            left = [item for item in left if item[0].name != victim]
+            total -= self.remove(victim.entry.name)
+            evicted.append(victim.entry.name)
+            left.remove(victim)
         return evicted
 
     def _useless(self) -> Iterator[tuple[str, int]]:
@@ -308,11 +311,12 @@ class Store:
     def verify(self, name: str) -> Header:
         """Re-derive everything about one snapshot: checksums, lengths, name, layers before it. Raises SnapshotRejected, OSError."""
         header, _ = layout.verify(self.path(name))
-        if name_of(header) != name:
+        *parents, own = _chain(header)
+        if own != name:
             raise SnapshotRejected("its name is not the hash of its content")
         if header.pos_max != len(header.tokens) - 1 or not 0 <= header.pos_min <= header.pos_max:
             raise SnapshotRejected(f"positions {header.pos_min} to {header.pos_max} do not fit its tokens")
-        for parent in _parents(header):
+        for parent in parents:
             if self.header(parent) is None:
                 raise SnapshotRejected(f"the layer before it ({parent[:12]}) is missing")
         return header
@@ -335,9 +339,10 @@ class Store:
 
     def _usable(self, name: str) -> bool:
         header = self.header(name)
-        if header is None or name_of(header) != name:
+        if header is None:
             return False
-        return all(self.header(parent) is not None for parent in _parents(header))
+        *parents, own = _chain(header)
+        return own == name and all(self.header(parent) is not None for parent in parents)
 
     def purge(self, chosen: Callable[[Entry], bool] = lambda _entry: True) -> dict[str, int]:
         """Remove the chosen snapshots and those that build upon them, and all that was set aside. Raises StorageProblem."""
@@ -354,29 +359,33 @@ class Store:
         return sorted(item.name for item in os.scandir(self.folder) if item.name.endswith(REJECTED))
 
 
-def _least_worth(entries: list[tuple[Entry, Header | None]], keep: set[str]) -> str | None:
+class _Held:
+    """A snapshot that may have to go: its names are hashed once, however many go before it."""
+
+    def __init__(self, entry: Entry, header: Header | None) -> None:
+        self.entry = entry
+        self.header = header
+        self.parents = _chain(header)[:-1] if header is not None else ()
+
+
+def _least_worth(held: list[_Held], keep: set[str]) -> _Held | None:
     """The snapshot whose loss costs least: never one of `keep`, nor one that others build upon; system layers last.
 
     Order: hits (halved for every week since the last one), tokens saved per byte, age.
     """
-    parents = {parent for _, header in entries if header is not None for parent in _parents(header)}
+    parents = {parent for item in held for parent in item.parents}
     now = time.time_ns()
 
-    def worth(item: tuple[Entry, Header | None]) -> tuple[float, ...]:
-        entry, header = item
+    def worth(item: _Held) -> tuple[float, ...]:
+        entry, header = item.entry, item.header
         if header is None:
             return (-1.0,)
         age_s = max(now - entry.used_ns, 0) / 1e9
         hits = entry.hits * 0.5 ** int(age_s / HALF_LIFE_S)
         return (float(header.start == 0), hits, (len(header.tokens) - header.start) / entry.size, -age_s)
 
-    candidates = [item for item in entries if item[0].name not in keep and item[0].name not in parents]
-    return min(candidates, key=worth)[0].name if candidates else None
-
-
-def _parents(header: Header) -> tuple[str, ...]:
-    """Names of the files of the layers before."""
-    return names(header.identity, header.tokens, header.layers)[:-1]
+    candidates = [item for item in held if item.entry.name not in keep and item.entry.name not in parents]
+    return min(candidates, key=worth, default=None)
 
 
 def identity_changes(old: Identity, new: Identity) -> tuple[Change, ...]:

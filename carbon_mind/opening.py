@@ -20,6 +20,7 @@ from carbon_mind.values import Identity
 if TYPE_CHECKING:  # each command imports what it needs and no more
     from carbon_mind.engine.base import Adapter, Engine, EngineOptions
     from carbon_mind.engine.probe import Verdict
+    from carbon_mind.engine.serving import Running
     from carbon_mind.models import GgufInfo
     from carbon_mind.prefix.assemble import Chat
 
@@ -114,7 +115,7 @@ def open_engine(settings: Settings, report: Listener) -> Opened:
     model = model_path(settings)
     header = check_model(model)
     if engine_kind(settings) == "server":
-        engine, verdict = _open_server(settings, model, report)
+        engine, verdict = _open_server(settings, model, header, report)
     else:
         engine, verdict = _open_llama(settings, model, header, report)
     info = engine.info
@@ -135,31 +136,44 @@ def _open_llama(settings: Settings, model: Path, header: GgufInfo, report: Liste
     return LlamaEngine(engine_options(settings, model), extra_buffers=extra_buffers), verdict
 
 
-def _open_server(settings: Settings, model: Path, report: Listener) -> tuple[Engine, Verdict]:
+def _open_server(settings: Settings, model: Path, header: GgufInfo, report: Listener) -> tuple[Engine, Verdict]:
     """The server is a process of its own: that it started, and evaluated something, is all that a probe would tell."""
     from carbon_mind.engine.probe import Verdict
-    from carbon_mind.engine.server import open_server
+    from carbon_mind.engine.server import ServerEngine
+
+    with contextlib.ExitStack() as stack:
+        running, died = start_server(settings, model, report, stack)
+        engine = ServerEngine(running, rollback=header.rollback, n_batch=settings.n_batch, owned=stack.pop_all())
+    return engine, Verdict("without-extra-buffers", died) if died else Verdict("full")
+
+
+def start_server(
+    settings: Settings, model: Path, report: Listener, stack: contextlib.ExitStack, *, slots: int = 1, context: int = 0
+) -> tuple[Running, str]:
+    """A llama-server of our own, which ends with `stack`, and why it runs without extra buffer types ("" where it does not).
+
+    `context` are the tokens of a slot where the settings leave it open. Raises NoEngine, EngineProblem, SettingsProblem.
+    """
+    from carbon_mind.engine.serving import running
     from carbon_mind.errors import EngineProblem, NoEngine
 
     if settings.lora or settings.rope_freq_base or settings.rope_freq_scale:
         raise SettingsProblem(
             "lora, rope_freq_base and rope_freq_scale need the engine in process", hint="set engine = llama"
         )
-    options = _server_options(settings, model)
+    names = ("threads", "gpu_layers", "type_k", "type_v", "flash_attention", "n_batch")
+    options: dict[str, Any] = {name: getattr(settings, name) for name in names}
+    options |= {"model": str(model), "n_ctx": settings.n_ctx or context or _SERVER_CONTEXT, "n_slots": slots}
+    options["binary"] = settings.llama_server or ""
     try:
-        return open_server(options, n_batch=settings.n_batch), Verdict("full")
+        return stack.enter_context(running(options)), ""
     except NoEngine:
         raise
     except EngineProblem as died:
+        if settings.llama_server:
+            raise  # its build is the user's
         report.notice(f"the server did not start ({died.message}); trying without the extra buffer types")
-        engine = open_server({**options, "extra_buffers": False}, n_batch=settings.n_batch)
-        return engine, Verdict("without-extra-buffers", died.message)
-
-
-def _server_options(settings: Settings, model: Path) -> dict[str, Any]:
-    names = ("threads", "gpu_layers", "type_k", "type_v", "flash_attention", "n_batch")
-    context = settings.n_ctx or _SERVER_CONTEXT
-    return {"model": str(model), "n_ctx": context, **{name: getattr(settings, name) for name in names}}
+        return stack.enter_context(running({**options, "extra_buffers": False})), died.message
 
 
 def open_vocabulary(settings: Settings) -> Callable[[Sequence[int]], str]:
@@ -225,8 +239,8 @@ def request(settings: Settings, model: Path, header: GgufInfo, markdown: str) ->
     if engine_kind(settings) == "server":
         from carbon_mind.engine import serving
 
-        version, library = serving.installed()
-        build, outcome = serving.library_hash(library), "server"
+        source = serving.find(settings.llama_server)
+        version, build, outcome = source.engine, source.build, "server"
     else:
         version, libraries = installed()
         build = build_hash(libraries)

@@ -49,6 +49,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     rope_freq_base: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # 0: the model's own
     rope_freq_scale: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # 0: the model's own
     lora: str = ""  # LoRA adapters on top of the model: FILE or FILE:SCALE, separated by commas
+    llama_server: str | None = (
+        None  # a llama-server binary; None: the prebuilt one, or the first on PATH where that is missing
+    )
+    slots: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2  # sequences of `carbon serve`: agents that are hot at once
+    normalize: bool = False  # `carbon serve` moves dates and the like behind what stays the same
+    rescue_tool_calls: Literal["auto", "off"] = "auto"  # `carbon serve` delivers a tool call that a model wrote as text
+    inject_mind: bool = True  # `carbon serve` gives the digest to an agent that works in a repository with one
     store_budget_mib: Annotated[int, msgspec.Meta(ge=1)] = 4096  # snapshots on disk, all repositories together
     cache_dir: str | None = None  # snapshots, models, verdicts; None: the system's place for caches
 

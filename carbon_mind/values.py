@@ -334,15 +334,15 @@ class Layer:
     bytes_written: int
 
 
-WarmState = Literal["ready", "restored", "extended", "prefilled"]
+WarmState = Literal["ready", "hot", "restored", "extended", "prefilled"]
 
 
 @dataclass(frozen=True, slots=True)
 class WarmResult:
     """What a warm start did, counted.
 
-    `ready`: every layer is stored and whole, and no engine was opened. Otherwise `evaluated + restored == tokens`: all from disk
-    (`restored`), a part of it (`extended`), or nothing (`prefilled`).
+    `ready`: every layer is stored and whole, and no engine was opened. Otherwise `evaluated + restored + kept == tokens`: all was in
+    the engine still (`hot`), all came from disk (`restored`), a part of it from either (`extended`), or nothing (`prefilled`).
     """
 
     state: WarmState
@@ -352,6 +352,7 @@ class WarmResult:
     layers: tuple[Layer, ...]
     clocks: Clocks
     miss: Miss | None = None  # None on a hit
+    kept: int = 0  # tokens that the engine held before
 
     @property
     def bytes_read(self) -> int:

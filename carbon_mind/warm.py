@@ -8,6 +8,7 @@ in both and the logits are the same bit for bit; only a state that was cut insid
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from carbon_mind.values import (
     Prefix,
     Span,
     WarmResult,
+    WarmState,
     beginning_before,
     shared_length,
 )
@@ -45,17 +47,28 @@ def warm(
     labels: tuple[tuple[str, str], ...] = (),
     progress: Progress | None = None,
     fresh: bool = False,
+    each: bool = False,
+    keep: bool = False,
+    prompt: tuple[int, ...] = (),
 ) -> WarmResult:
     """Bring the engine to the state after `prefix`, from the store as far as it has it, by prefill from there on, and store that.
 
     `labels` name things in the store for people. `fresh` ignores what is stored (and stores anew); without a store everything is
-    evaluated. Raises PrefixTooLong and EngineProblem; never for a bad snapshot or a full disk, which end up in the result's `miss`.
+    evaluated. An engine without layers stores the whole state at the end, with `each` also at the end of every layer. With `keep`
+    what the engine holds already counts, too. A `prompt` that begins with the prefix may be restored further than the prefix goes, to
+    its last but one token. Raises PrefixTooLong and EngineProblem; never for a bad snapshot or a full disk, which end up in the
+    result's `miss`.
     """
-    if not engine.info.layers:
+    if not (engine.info.layers or each):
         prefix = replace(prefix, layers=(Span("prefix", len(prefix.tokens)),))
-    work = _Work(engine, store, identity, prefix, labels, fresh)
+    wanted = prompt[:-1] if len(prompt) > len(prefix.tokens) + 1 else prefix.tokens
+    work = _Work(engine, store, identity, prefix, labels, fresh, wanted)
+    if keep:
+        work.keep()
     if store is not None and not fresh:
         work.restore(store)
+    if not (work.kept or work.restored):
+        engine.reset()
     work.complete(progress)
     return work.result()
 
@@ -70,8 +83,10 @@ class _Work:
     prefix: Prefix
     labels: tuple[tuple[str, str], ...]
     fresh: bool
+    wanted: tuple[int, ...]  # tokens that may be restored; they begin with the prefix
     files: tuple[str, ...] = ()  # of the layers
     evaluated_before: int = 0
+    kept: int = 0
     restored: int = 0
     plan: Plan = field(default_factory=Plan)
     closest: Closest | None = None
@@ -82,51 +97,85 @@ class _Work:
     clocks: Clocks = field(default_factory=Clocks)
 
     def __post_init__(self) -> None:
-        self.files = names(self.identity, self.prefix.tokens, self.prefix.layers)
+        self.files = tuple(self._file(layer) for layer in self.prefix.layers)
         self.evaluated_before = self.engine.evaluated
-        self.engine.reset()
+
+    def _chain(self, last: Span) -> tuple[Span, ...]:
+        """The layers of the snapshot that ends where this layer does: all up to it, or one where a state is whole."""
+        if not self.engine.info.layers:
+            return (last,)
+        return self.prefix.layers[: self.prefix.layers.index(last) + 1]
+
+    def _file(self, layer: Span) -> str:
+        return names(self.identity, self.prefix.tokens, self._chain(layer))[-1]
+
+    # --- from what is there ---
+
+    def keep(self) -> None:
+        """Use what the engine holds, as far as it is what is wanted."""
+        held = self.engine.held
+        same = shared_length(held, self.wanted)
+        if same and (same == len(held) or self.engine.info.rollback):
+            self.kept = same
 
     # --- from disk ---
 
     def restore(self, store: Store) -> None:
         """Load the best there is. A snapshot that fails is set aside, and the next best is tried."""
         bad: set[str] = set()
-        while True:
-            plan, closest = store.plan(self.identity, self.prefix, rollback=self.engine.info.rollback, without=bad)
+        target = self._target(store)
+        while self.kept < len(target.tokens):
+            plan, closest = store.plan(self.identity, target, rollback=self.engine.info.rollback, without=bad)
             self.closest = self.closest or closest
-            if not plan.names:
-                return
+            if not plan.names or plan.tokens <= self.kept:
+                break
+            self.kept = 0  # what is loaded takes its place
             try:
                 self._load(store, plan, bad)
             except SnapshotRejected as refused:
                 self.rejected.append(refused.message)
                 self.engine.reset()
                 continue
+            self.plan, self.restored = plan, plan.tokens
             break
-        if self.engine.held != self.prefix.tokens[: plan.tokens] or self.engine.evaluated != self.evaluated_before:
+        if self.kept and not self.engine.truncate(self.kept):
+            self.kept = 0
+        reached = self.kept or self.restored
+        if (reached and self.engine.held != self.wanted[:reached]) or self.engine.evaluated != self.evaluated_before:
             raise CarbonError("the engine's state after a restore is not what was asked for", hint="please report this")
-        self.plan, self.restored = plan, plan.tokens
-        for name in plan.names:
+        for name in self.plan.names:
             store.used(name)
+
+    def _target(self, store: Store) -> Prefix:
+        """What is looked for: the prefix, if that is all that is wanted or is there as it is; else all that may be restored."""
+        layers = self._chain(self.prefix.layers[-1])
+        if len(self.wanted) == len(self.prefix.tokens):
+            return Prefix(self.prefix.tokens, layers)
+        return Prefix(self.wanted, (Span("prompt", len(self.wanted)),))
 
     def _load(self, store: Store, plan: Plan, bad: set[str]) -> None:
         self.bytes_read = []
-        wanted = self.prefix.tokens[: plan.tokens]
+        self.engine.reset()
+        wanted = self.wanted[: plan.tokens]
         for name in plan.names:
             started = time.perf_counter()
             bad.add(name)  # until it is proved
-            snapshot = store.read(name, self.identity, wanted)
+            folder = self.engine.info.files
+            into = folder / f"{os.urandom(16).hex()}.slot" if folder is not None else None
+            snapshot = store.read(name, self.identity, wanted, into=into)
             read_s = time.perf_counter() - started
             header = snapshot.header
             started = time.perf_counter()
             try:
-                self.engine.load(State(header.tokens, snapshot.payload, header.pos_min, header.pos_max, header.start))
+                self.engine.load(
+                    State(header.tokens, snapshot.payload, header.pos_min, header.pos_max, header.start, snapshot.file)
+                )
             except EngineProblem as refused:
                 store.reject(name)
                 raise SnapshotRejected(f"snapshot {name[:12]} was set aside: {refused.message}") from refused
             restore_s = time.perf_counter() - started
             bad.discard(name)
-            self.bytes_read.append(len(snapshot.payload))
+            self.bytes_read.append(snapshot.size)
             clocks = self.clocks
             self.clocks = replace(clocks, read_s=clocks.read_s + read_s, restore_s=clocks.restore_s + restore_s)
         if not self.engine.truncate(plan.tokens):
@@ -137,7 +186,8 @@ class _Work:
 
     def complete(self, progress: Progress | None) -> None:
         """Evaluate what is missing, layer by layer, and store each layer that is not stored."""
-        tokens, total, done = self.prefix.tokens, len(self.prefix.tokens) - self.restored, 0
+        tokens, done = self.prefix.tokens, 0
+        total = max(len(tokens) - len(self.engine.held), 0)
         start = 0
         for index, layer in enumerate(self.prefix.layers):
             if missing := tokens[len(self.engine.held) : layer.end]:
@@ -146,8 +196,10 @@ class _Work:
                 self.clocks = replace(self.clocks, prefill_s=self.clocks.prefill_s + time.perf_counter() - started)
                 done += len(missing)
             known = self.store is None or (self.store.has(self.files[index]) and not self.fresh)
-            if not known and not self.not_stored and len(self.engine.held) == layer.end:
-                self._save(self.files[index], start, self.prefix.layers[: index + 1])
+            # A whole state that was cut to this length, and not evaluated, is in the store already, with more behind it.
+            whole = not self.engine.info.layers
+            if not known and not self.not_stored and len(self.engine.held) == layer.end and not (whole and not missing):
+                self._save(self.files[index], 0 if whole else start, self._chain(layer))
             start = layer.end
 
     def _save(self, name: str, start: int, layers: tuple[Span, ...]) -> None:
@@ -207,14 +259,20 @@ class _Work:
                 self.rejected[0] if self.rejected else "", rejected=tuple(self.rejected), not_stored=self.not_stored
             )
         return WarmResult(
-            state="restored" if not evaluated else "extended" if self.restored else "prefilled",
-            tokens=len(self.prefix.tokens),
+            state=self._state(evaluated),
+            tokens=self.kept + self.restored + evaluated,
             evaluated=evaluated,
             restored=self.restored,
             layers=self._layers(),
             clocks=self.clocks,
             miss=miss,
+            kept=self.kept,
         )
+
+    def _state(self, evaluated: int) -> WarmState:
+        if not evaluated:
+            return "restored" if self.restored else "hot"
+        return "extended" if self.restored or self.kept else "prefilled"
 
     def _layers(self) -> tuple[Layer, ...]:
         found, start = [], 0

@@ -11,6 +11,8 @@ second. What they say is noise; whether a restored state says the same noise is 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,24 @@ SPECIALS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+# As Qwen's models have it: tools behind the system text, calls between tags.
+AGENT_TEMPLATE = (
+    "{%- if tools %}<|im_start|>system\n{{ messages[0].content if messages[0].role == 'system' else 'You help.' }}"
+    "\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+    "You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
+    "{%- for tool in tools %}\n{{ tool | tojson }}{%- endfor %}\n</tools>\n\nFor each function call, return a json object "
+    "with function name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"
+    '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call><|im_end|>\n'
+    "{%- elif messages[0].role == 'system' %}<|im_start|>system\n{{ messages[0].content }}<|im_end|>\n{%- endif %}"
+    "{%- for m in messages %}{%- if m.role == 'user' or (m.role == 'system' and not loop.first) %}"
+    "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
+    "{%- elif m.role == 'assistant' %}<|im_start|>assistant{%- if m.content %}\n{{ m.content }}{%- endif %}"
+    "{%- for call in m.tool_calls %}\n<tool_call>\n"
+    '{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}\n</tool_call>'
+    "{%- endfor %}<|im_end|>\n"
+    "{%- elif m.role == 'tool' %}<|im_start|>user\n<tool_response>\n{{ m.content }}\n</tool_response><|im_end|>\n"
+    "{%- endif %}{%- endfor %}{%- if add_generation_prompt %}<|im_start|>assistant\n{%- endif %}"
 )
 # A head of 32, the block size of q8_0 and q4_0: a quantised cache needs it to divide.
 _EMBED, _CONTEXT, _HEADS, _KV_HEADS, _FF = 64, 16384, 2, 1, 128
@@ -35,7 +55,7 @@ def _byte_texts() -> list[str]:
 
 
 class _Model:
-    def __init__(self, path: Path, architecture: str, seed: int) -> None:
+    def __init__(self, path: Path, architecture: str, seed: int, template: str = TEMPLATE) -> None:
         self.random = np.random.default_rng(seed)
         self.writer = gguf.GGUFWriter(str(path), architecture)
         self.size = 256 + len(SPECIALS)
@@ -48,8 +68,9 @@ class _Model:
         add.add_eos_token_id(257)
         add.add_bos_token_id(258)
         add.add_add_bos_token(False)
-        add.add_chat_template(TEMPLATE)
-        add.add_context_length(_CONTEXT)
+        add.add_chat_template(template)
+        # An agent's head is some 30,000 tokens where a token is a byte.
+        add.add_context_length(_CONTEXT if template == TEMPLATE else 4 * _CONTEXT)
         add.add_embedding_length(_EMBED)
         add.add_layer_norm_rms_eps(1e-5)
         add.add_vocab_size(self.size)
@@ -86,9 +107,9 @@ class _Model:
         self.writer.close()
 
 
-def dense(path: Path, *, seed: int = 1) -> Path:
+def dense(path: Path, *, seed: int = 1, template: str = TEMPLATE) -> Path:
     """A llama with two layers."""
-    model = _Model(path, "llama", seed)
+    model = _Model(path, "llama", seed, template)
     add: Any = model.writer
     add.add_block_count(2)
     add.add_feed_forward_length(_FF)
@@ -138,10 +159,10 @@ def recurrent(path: Path, *, seed: int = 2) -> Path:
     return path
 
 
-def hybrid(path: Path, *, seed: int = 3) -> Path:
+def hybrid(path: Path, *, seed: int = 3, template: str = TEMPLATE) -> Path:
     """An lfm2 with four layers, the third with attention."""
     kernel, kv_heads = 3, [0, 0, _KV_HEADS, 0]
-    model = _Model(path, "lfm2", seed)
+    model = _Model(path, "lfm2", seed, template)
     add: Any = model.writer
     add.add_block_count(4)
     add.add_feed_forward_length(_FF)
@@ -209,4 +230,11 @@ def adapter(path: Path, *, seed: int = 5, rank: int = 2) -> Path:
     return path
 
 
-KINDS = {"dense": dense, "recurrent": recurrent, "hybrid": hybrid, "sliding": sliding}
+KINDS: dict[str, Callable[[Path], Path]] = {
+    "dense": dense,
+    "recurrent": recurrent,
+    "hybrid": hybrid,
+    "sliding": sliding,
+    "agent": functools.partial(dense, template=AGENT_TEMPLATE),
+    "agent-hybrid": functools.partial(hybrid, template=AGENT_TEMPLATE),
+}

@@ -53,7 +53,7 @@ def examine(settings: Settings, *, probe: bool) -> Health:
     engine, verdict = "missing", "not probed: needs the engine and a model"
     try:
         if opening.engine_kind(settings) == "server":
-            engine, verdict = _server(), "a process of its own: tried when it starts"
+            engine, verdict = _server(settings.llama_server), "a process of its own: tried when it starts"
         else:
             engine = _in_process()
             if model is not None and header is not None:
@@ -94,11 +94,11 @@ def versions() -> tuple[str, ...]:
     return tuple(f"{name} {importlib.metadata.version(name)}" for name in names)
 
 
-def _server() -> str:
-    from carbon_mind.engine.serving import installed, library_hash
+def _server(binary: str | None) -> str:
+    from carbon_mind.engine.serving import find
 
-    version, library = installed()
-    return f"xllamacpp {version} (llama-server), build {library_hash(library)[:12]}"
+    source = find(binary)
+    return f"{source.engine} (llama-server), build {source.build[:12]}"
 
 
 def _in_process() -> str:

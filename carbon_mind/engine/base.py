@@ -59,6 +59,9 @@ class EngineInfo:
     special_tokens: tuple[str, ...] = field(repr=False)  # texts that tokenize to control tokens
     rollback: bool  # whether a tail of the sequence may be dropped (dense attention only)
     layers: bool = True  # whether a state can be saved and loaded in layers; else it is whole
+    files: Path | None = (
+        None  # private folder in which a state to load may be put as a file; None: it is handed over as bytes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,11 @@ class State:
     """
 
     tokens: tuple[int, ...]
-    data: bytes | bytearray | memoryview = field(repr=False)
+    data: bytes | bytearray | memoryview = field(repr=False)  # empty where it is in a file
     pos_min: int
     pos_max: int
     start: int = 0
+    file: Path | None = None  # in `EngineInfo.files`; `load` removes it
 
 
 @dataclass(frozen=True, slots=True)

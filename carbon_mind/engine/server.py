@@ -13,16 +13,17 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from carbon_mind.engine.base import EngineInfo, Piece, Progress, State, require_room, require_scores
 from carbon_mind.engine.llama import environment
-from carbon_mind.engine.serving import Running, library_hash, running
+from carbon_mind.engine.serving import Running
 from carbon_mind.errors import EngineProblem
-from carbon_mind.safety.files import atomic_write
 from carbon_mind.values import Identity
 
 PATIENCE_S = 3600.0
@@ -41,13 +42,26 @@ class ServerEngine:
         rollback: bool = False,
         n_batch: int = 512,
         owned: contextlib.ExitStack | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        """Ask the server what it is; `owned` is closed with the engine. Raises EngineProblem."""
+        """Ask the server what it is; `owned` is closed with the engine, `headers` go with each request. Raises EngineProblem.
+
+        Where the folder of its slot files cannot be seen, nothing can be saved or loaded.
+        """
         self._owned = owned or contextlib.ExitStack()
         self._running = running
         self._slot = slot
         self._n_batch = n_batch
-        self._client = httpx.Client(base_url=running.url, timeout=httpx.Timeout(PATIENCE_S, connect=10))
+        timeout = httpx.Timeout(PATIENCE_S, connect=10)
+        self._client = httpx.Client(
+            base_url=running.url,
+            timeout=timeout,
+            headers=dict(headers or {}),
+            limits=httpx.Limits(
+                max_keepalive_connections=0
+            ),  # the server closes an idle one, maybe just when it is used
+            trust_env=False,
+        )
         props = self._get("/props")
         self._props = props
         self._held: tuple[int, ...] = ()
@@ -63,6 +77,7 @@ class ServerEngine:
             special_tokens=self._specials(props),
             rollback=rollback,
             layers=False,
+            files=running.slots,
         )
 
     def _specials(self, props: Any) -> tuple[str, ...]:
@@ -110,7 +125,7 @@ class ServerEngine:
         return self._evaluated
 
     def fingerprint(self, model_sha256: str) -> Identity:
-        """The server's build is told by its wheel and its library: it calls itself "unknown"."""
+        """The server's build is told by a hash of its code: the prebuilt one calls itself "unknown"."""
         context = {
             "n_ctx": self._info.n_ctx,
             "slots": self._props.get("total_slots"),
@@ -118,8 +133,8 @@ class ServerEngine:
             **self._running.context,
         }
         return Identity(
-            engine=f"xllamacpp {self._running.version}",
-            build=library_hash(self._running.library),
+            engine=self._running.engine,
+            build=self._running.build,
             model=model_sha256,
             context=tuple(sorted((name, str(value)) for name, value in context.items())),
             environment=environment(),
@@ -165,6 +180,11 @@ class ServerEngine:
     def _count(self, answer: Any) -> None:
         self._evaluated += int(answer["timings"]["prompt_n"])
 
+    def assume(self, tokens: tuple[int, ...]) -> None:
+        """Take over what the slot holds from somebody who knows: a request went to it past this engine."""
+        self._held = tokens
+        self._fresh_logits = False
+
     def truncate(self, length: int) -> bool:
         if length == len(self._held):
             return True
@@ -178,7 +198,7 @@ class ServerEngine:
         if start or not self._held:
             raise EngineProblem("over HTTP a state is saved as a whole, and there must be one")
         name = f"{os.urandom(16).hex()}.slot"
-        path = self._running.slots / name
+        path = self._folder() / name
         try:
             done = self._post(f"/slots/{self._slot}?action=save", {"filename": name})
             if done["n_saved"] != len(self._held):
@@ -192,9 +212,11 @@ class ServerEngine:
         self.reset()
         if state.start:
             raise EngineProblem("over HTTP a state is restored as a whole, not in layers")
-        path = self._running.slots / f"{os.urandom(16).hex()}.slot"
+        path = state.file or self._folder() / f"{os.urandom(16).hex()}.slot"
         try:
-            atomic_write(path, bytes(state.data), mode=0o600)
+            if state.file is None:
+                # Not synchronised: it lives for a moment, and whoever reads it is told when it is there.
+                path.write_bytes(state.data)
             done = self._post(f"/slots/{self._slot}?action=restore", {"filename": path.name})
         finally:
             path.unlink(missing_ok=True)
@@ -232,24 +254,45 @@ class ServerEngine:
     def logits(self) -> Sequence[float]:
         raise EngineProblem("a llama-server gives no scores")
 
+    def _folder(self) -> Path:
+        if self._running.slots is None:
+            raise EngineProblem(
+                "this llama-server's folder of slot files cannot be seen: nothing can be saved or loaded"
+            )
+        return self._running.slots
+
+    def whole(self) -> State:
+        """The state after everything that the slot holds, whoever put it there. Raises EngineProblem.
+
+        The tokens are told by the slot file itself, whose first bytes are magic, version, a count and so many 32-bit numbers:
+        the tokens, since version 4 with two numbers in front that say what follows, their count, and one behind
+        (`llama_state_seq_save_file` in llama.cpp, `server_tokens` in its server).
+        """
+        name = f"{os.urandom(16).hex()}.slot"
+        path = self._folder() / name
+        try:
+            saved = int(self._post(f"/slots/{self._slot}?action=save", {"filename": name})["n_saved"])
+            data = path.read_bytes()
+        finally:
+            path.unlink(missing_ok=True)
+        count = int.from_bytes(data[8:12], "little")
+        numbers = memoryview(data)[12 : 12 + 4 * count]
+        tokens = struct.unpack(f"<{count}i", numbers) if len(numbers) == 4 * count else ()
+        if count == saved + 4 and tokens[0] == -1 and tokens[2] == saved:
+            tokens = tokens[3:-1]
+        if len(tokens) != saved or not saved:
+            raise EngineProblem("the slot file does not tell its tokens")
+        return State(tokens, data, 0, saved - 1)
+
     def reset(self) -> None:
-        self._post(f"/slots/{self._slot}?action=erase", {})
+        if self._running.slots is not None:
+            self._post(f"/slots/{self._slot}?action=erase", {})
         self._held = ()
         self._fresh_logits = False
 
     def close(self) -> None:
         self._client.close()
         self._owned.close()
-
-
-def open_server(settings: dict[str, Any], *, n_batch: int) -> ServerEngine:
-    """A server of our own and an engine on its slot, which ends it when it is closed.
-
-    Raises NoEngine and EngineProblem.
-    """
-    with contextlib.ExitStack() as stack:
-        started = stack.enter_context(running(settings))
-        return ServerEngine(started, n_batch=n_batch, owned=stack.pop_all())
 
 
 def _told(broken: httpx.HTTPError) -> str:

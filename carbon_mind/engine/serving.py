@@ -1,9 +1,9 @@
-"""The real llama-server in a process of its own, from the prebuilt wheel `xllamacpp`: nothing is compiled, and a crash takes nobody along.
+"""The real llama-server in a process of its own: a binary of the user's, or the prebuilt wheel `xllamacpp`, for which nothing is compiled.
 
     python -m carbon_mind.engine.serving '{"model": "...", "n_ctx": 4096, ...}'
 
 The process prints one line of JSON (where it listens) once it answers, and ends when its standard input does: so it
-never outlives whoever started it, however that ended.
+never outlives whoever started it, however that ended. A crash takes nobody along.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +36,7 @@ from carbon_mind.machine import usable_cores
 INSTALL_HINT = "install it with `pip install 'carbon-mind[server]'` (prebuilt, nothing is compiled)"
 START_S = 300.0
 """Seconds that a model may take to load."""
+_ROOM = 4 << 30
 _LINES = 40  # of the server's talk that are kept for an error
 
 
@@ -49,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     type_v: KvType = "f16"
     flash_attention: FlashAttention = "auto"
     extra_buffers: bool = True
+    binary: str = ""  # a llama-server; "": the prebuilt one
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -62,11 +68,51 @@ class Running:
     """A server that answers."""
 
     url: str
-    version: str  # of the wheel
-    library: Path  # its shared library
-    slots: Path
+    engine: str  # what it is, and its version
+    build: str  # hash of its code
+    slots: Path | None  # folder of its slot files; None: it is not ours to see
     context: dict[str, str]  # settings that decide what a state holds
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | None = None  # None: somebody else's
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a llama-server comes from."""
+
+    engine: str  # name and version
+    build: str  # hash of its code
+    binary: str  # path; "" for the prebuilt one
+
+
+def find(binary: str | None) -> Source:
+    """The server that the user named, else the first `llama-server` on PATH, else the prebuilt one. Raises NoEngine."""
+    if chosen := shutil.which(binary or "llama-server"):
+        found = Path(chosen).resolve()
+        return Source(f"llama-server {found}", _hash_of((found, *_neighbours(found))), str(found))
+    if binary:
+        raise NoEngine(f"there is no llama-server {binary}", hint="correct the setting llama_server, or leave it out")
+    version, library = installed()
+    return Source(f"xllamacpp {version}", library_hash(library), "")
+
+
+def _neighbours(binary: Path) -> list[Path]:
+    """The libraries that a build of llama.cpp puts beside its binaries, or into lib/."""
+    folders = binary.parent, binary.parent.parent / "lib"
+    return sorted(
+        path.resolve()
+        for folder in folders
+        for path in folder.glob("lib*")
+        if re.match(r"lib(ggml|llama|mtmd)", path.name)
+    )
+
+
+@functools.cache
+def _hash_of(files: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
 
 
 def installed() -> tuple[str, Path]:
@@ -91,9 +137,9 @@ def running(settings: dict[str, Any]) -> Iterator[Running]:
 
     Raises NoEngine when the wheel is not installed, and EngineProblem when the server does not come up.
     """
-    version, library = installed()
-    with tempfile.TemporaryDirectory(prefix="carbon-slots-") as slots:
-        chosen = msgspec.convert({**settings, "slots": slots}, Settings)
+    source = find(settings.get("binary") or None)
+    with tempfile.TemporaryDirectory(prefix="carbon-slots-", dir=_fast_place()) as slots:
+        chosen = msgspec.convert({**settings, "slots": slots, "binary": source.binary}, Settings)
         wanted = msgspec.json.encode(chosen)
         process = subprocess.Popen(
             [sys.executable, "-m", "carbon_mind.engine.serving", wanted.decode()],
@@ -112,7 +158,7 @@ def running(settings: dict[str, Any]) -> Iterator[Running]:
             if not line:
                 raise _failed(process, listener, talk)
             url = msgspec.json.decode(line, type=Started).url
-            yield Running(url, version, library, Path(slots), _deciding(chosen), process)
+            yield Running(url, source.engine, source.build, Path(slots), _deciding(chosen), process)
         finally:
             pipes[0].close()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -122,6 +168,14 @@ def running(settings: dict[str, Any]) -> Iterator[Running]:
             listener.join(5)
             pipes[1].close()
             pipes[2].close()
+
+
+def _fast_place() -> str | None:
+    """Slot files live for a moment: in memory where there is a place for that and room for some of them, else where temporary files are."""
+    memory = Path("/dev/shm")  # noqa: S108 - the folder that is made there is private
+    if not (memory.is_dir() and os.access(memory, os.W_OK)) or shutil.disk_usage(memory).free < _ROOM:
+        return None
+    return str(memory)
 
 
 def _deciding(settings: Settings) -> dict[str, str]:
@@ -190,5 +244,73 @@ def _serve(settings: Settings) -> None:
     os._exit(0)  # the server's own threads have no end
 
 
+def _serve_binary(settings: Settings) -> None:
+    """Run the user's llama-server until our input ends; it dies with us where the system can see to that."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [settings.binary, *_flags(settings), "--host", "127.0.0.1", "--port", str(port)],
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr,
+        preexec_fn=_die_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509 - this process has one thread
+    )
+    threading.Thread(target=_end_with_input, args=(process,), daemon=True).start()
+    while process.poll() is None and not _healthy(url):
+        time.sleep(0.05)
+    if process.returncode is None:
+        sys.stdout.buffer.write(msgspec.json.encode(Started(url)) + b"\n")
+        sys.stdout.buffer.flush()
+    sys.exit(process.wait())
+
+
+def _end_with_input(process: subprocess.Popen[bytes]) -> None:
+    sys.stdin.buffer.read()
+    process.kill()
+
+
+def _die_with_parent() -> None:
+    import ctypes
+    import signal
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def _healthy(url: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(f"{url}/health", timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _flags(settings: Settings) -> list[str]:
+    """Its command line, as `llama-server --help` has it."""
+    threads = str(settings.threads or usable_cores())
+    given = {
+        "--model": settings.model,
+        "--ctx-size": str(settings.n_ctx * settings.n_slots),
+        "--parallel": str(settings.n_slots),
+        "--batch-size": str(settings.n_batch),
+        "--ubatch-size": str(settings.n_batch),
+        "--threads": threads,
+        "--threads-batch": threads,
+        "--cache-type-k": settings.type_k,
+        "--cache-type-v": settings.type_v,
+        "--flash-attn": settings.flash_attention,
+        "--slot-save-path": settings.slots + os.sep,
+        "--cache-ram": "0",
+    }
+    if settings.gpu_layers >= 0:
+        given["--n-gpu-layers"] = str(settings.gpu_layers)
+    return [*(word for pair in given.items() for word in pair), "--slots", "--props", "--metrics", "--jinja"]
+
+
 if __name__ == "__main__":
-    _serve(msgspec.json.decode(sys.argv[1], type=Settings))
+    chosen = msgspec.json.decode(sys.argv[1], type=Settings)
+    if chosen.binary:
+        _serve_binary(chosen)
+    else:
+        _serve(chosen)

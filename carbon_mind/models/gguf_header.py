@@ -60,6 +60,39 @@ _BLOCKS = {
 }
 # fmt: on
 
+# Architectures of llama.cpp that keep the keys and values of every position in every layer. One that is not here may be so, too;
+# then a state is restored as a whole or not at all, which is slower and never wrong.
+_DENSE = frozenset(
+    (
+        *(
+            "llama",
+            "qwen2",
+            "qwen2moe",
+            "qwen3",
+            "qwen3moe",
+            "starcoder2",
+            "deepseek",
+            "deepseek2",
+            "granite",
+            "granitemoe",
+        ),
+        *(
+            "stablelm",
+            "gemma",
+            "internlm2",
+            "olmo",
+            "olmo2",
+            "smollm3",
+            "baichuan",
+            "command-r",
+            "glm4",
+            "phi2",
+            "mistral3",
+        ),
+    )
+)
+_NOT_DENSE = ("sliding_window", "ssm.", "shortconv", "wkv", "chunk")
+
 
 @dataclass(frozen=True, slots=True)
 class GgufInfo:
@@ -71,6 +104,9 @@ class GgufInfo:
     file_type: int | None  # llama_ftype, e.g. 15 for Q4_K_M; None when not said
     n_tensors: int
     chat_template: str | None  # Jinja source
+    rollback: (
+        bool  # whether the state's tail may be dropped: known dense attention, without a window or a recurrent part
+    )
 
 
 class _Damaged(Exception):
@@ -199,6 +235,7 @@ def _read(cursor: _Cursor) -> GgufInfo:
         file_type=file_type if isinstance(file_type, int) else None,
         n_tensors=n_tensors,
         chat_template=_text(pairs, "tokenizer.chat_template"),
+        rollback=architecture in _DENSE and not any(part in key for part in _NOT_DENSE for key in pairs),
     )
 
 

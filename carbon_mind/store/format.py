@@ -160,10 +160,14 @@ def read(path: Path, accept: Callable[[Header, int], None]) -> tuple[Header, mem
     return header, payload
 
 
-def verify(path: Path) -> tuple[Header, int]:
-    """As `read`, but the payload is looked at block by block and not kept: the header and the payload's length."""
+def pour(path: Path, accept: Callable[[Header, int], None], take: Callable[[memoryview], object]) -> tuple[Header, int]:
+    """As `read`, but `take` gets the payload block by block (a block lasts for the call): the header and the payload's length.
+
+    What was taken is verified only when this returns; where it raises, it must be thrown away.
+    """
     with open_regular(path) as file:
         header, length = read_header(file)
+        accept(header, length)
         checksum = _checksum(file)
         digest = xxhash.xxh3_128()
         block = _buffer(min(length, _BLOCK))
@@ -172,9 +176,15 @@ def verify(path: Path) -> tuple[Header, int]:
             part = block[: min(left, _BLOCK)]
             _fill(file, part)
             digest.update(part)
+            take(part)
             left -= len(part)
         _compare(digest.digest(), checksum)
     return header, length
+
+
+def verify(path: Path) -> tuple[Header, int]:
+    """As `read`, but the payload is only looked at: the header and the payload's length."""
+    return pour(path, lambda _header, _length: None, lambda _part: None)
 
 
 def _buffer(length: int) -> memoryview:

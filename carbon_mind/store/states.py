@@ -44,11 +44,13 @@ _NAME = re.compile(r"[0-9a-f]{64}\.kv")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A verified snapshot in memory."""
+    """A verified snapshot: in memory, or as a file that holds the payload and nothing else."""
 
     name: str
     header: Header
-    payload: memoryview
+    payload: memoryview  # empty where it is in a file
+    size: int  # bytes of the payload
+    file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +160,11 @@ class Store:
                     best, best_gain = Plan(chain, shared), gain
         return best, closest
 
-    def read(self, name: str, identity: Identity, tokens: tuple[int, ...]) -> Snapshot:
+    def read(self, name: str, identity: Identity, tokens: tuple[int, ...], *, into: Path | None = None) -> Snapshot:
         """The snapshot of that name, verified, which must be of this identity and agree with these tokens as far as both go.
 
-        Raises SnapshotRejected; a snapshot that is damaged or something else has then been set aside.
+        Its payload comes in memory, or in the new file `into` (mode 0600), which is the caller's then and is not there where this
+        raises. Raises SnapshotRejected; a snapshot that is damaged or something else has then been set aside.
         """
 
         def accept(header: Header, length: int) -> None:
@@ -172,6 +175,9 @@ class Store:
                 raise SnapshotRejected(f"its payload of {length:,} bytes is larger than the store may be")
 
         try:
+            if into is not None:
+                header, size = _poured(self.path(name), accept, into)
+                return Snapshot(name, header, memoryview(b""), size, into)
             header, payload = layout.read(self.path(name), accept)
         except SnapshotRejected as damaged:
             self.reject(name)
@@ -179,7 +185,7 @@ class Store:
         except (OSError, MemoryError) as unreadable:
             reason = unreadable.strerror if isinstance(unreadable, OSError) else "out of memory"
             raise SnapshotRejected(f"snapshot {name[:12]} cannot be read: {reason}") from unreadable
-        return Snapshot(name, header, payload)
+        return Snapshot(name, header, payload, len(payload))
 
     def header(self, name: str) -> Header | None:
         """The verified header of a snapshot; None when it cannot be read or is damaged."""
@@ -386,6 +392,26 @@ def _least_worth(held: list[_Held], keep: set[str]) -> _Held | None:
 
     candidates = [item for item in held if item.entry.name not in keep and item.entry.name not in parents]
     return min(candidates, key=worth, default=None)
+
+
+def _poured(path: Path, accept: Callable[[Header, int], None], into: Path) -> tuple[Header, int]:
+    """The payload in a file of its own; nothing is synchronised, as nobody needs it after a crash."""
+
+    def create(target: str, flags: int) -> int:
+        return os.open(target, flags, 0o600)
+
+    try:
+        with open(into, "xb", buffering=0, opener=create) as file:
+
+            def take(part: memoryview) -> None:
+                while part:
+                    part = part[file.write(part) :]
+
+            header, length = layout.pour(path, accept, take)
+    except BaseException:
+        into.unlink(missing_ok=True)
+        raise
+    return header, length
 
 
 def identity_changes(old: Identity, new: Identity) -> tuple[Change, ...]:

@@ -77,8 +77,10 @@ def test_slots_keep_apart(server: tuple[str, Running]) -> None:
 def test_nothing_is_left_in_the_folder_of_slots(server: tuple[str, Running], engine: ServerEngine) -> None:
     engine.prefill(engine.tokenize(SYSTEM))
     engine.load(engine.save())
-    assert list(server[1].slots.iterdir()) == []
-    assert server[1].slots.stat().st_mode & 0o777 == 0o700
+    slots = server[1].slots
+    assert slots is not None
+    assert list(slots.iterdir()) == []
+    assert slots.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_long_prefill_tells_its_progress_and_does_not_fit_twice(engine: ServerEngine) -> None:
@@ -129,6 +131,7 @@ def test_the_fingerprint_names_build_and_settings(tiny: Callable[[str], Path]) -
 def test_a_server_that_dies_is_an_error_and_not_a_wait(tiny: Callable[[str], Path]) -> None:
     with running({"model": str(tiny("dense")), "n_ctx": 2048}) as started:
         engine = ServerEngine(started)
+        assert started.process is not None
         started.process.kill()
         started.process.wait()
         with pytest.raises(EngineProblem, match="does not answer"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from carbon_mind.errors import ModelDamaged
 from carbon_mind.models import GgufInfo, check_header
 from carbon_mind.models.gguf_header import _BLOCKS
+from tests import tiny_models
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,13 @@ def test_what_is_read(tmp_path: Path, alignment: int | None) -> None:
         file_type=2,
         n_tensors=3,
         chat_template="{{ messages }}",
+        rollback=True,
     )
+
+
+def test_what_can_go_back_is_dense_and_nothing_else(tmp_path: Path) -> None:
+    found = {kind: check_header(make(tmp_path / f"{kind}.gguf")).rollback for kind, make in tiny_models.KINDS.items()}
+    assert {kind for kind, rollback in found.items() if rollback} == {"dense", "agent"}
 
 
 @pytest.mark.parametrize("alignment", [None, 8, 4096])

@@ -122,6 +122,12 @@ class Recall:
             return refused
         return fence(self._current().markdown, limit=self._settings.block_chars) + "\n"
 
+    def block(self, special: Iterable[str]) -> str:
+        """The same block without any of these control tokens of a model; "" where the mind is withheld."""
+        if self._refused():
+            return ""
+        return fence(self._current().markdown, limit=self._settings.block_chars, special=special)
+
     def listing(self) -> str:
         """One line for every directory with a note."""
         if refused := self._refused():

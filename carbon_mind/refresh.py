@@ -20,6 +20,7 @@ from carbon_mind.digest.folder import Changes
 from carbon_mind.errors import CarbonError
 from carbon_mind.pipeline import Mind
 from carbon_mind.safety.files import atomic_write, read_regular
+from carbon_mind.settings import Settings
 from carbon_mind.values import RepoPath
 
 LOG = "refresh.log"
@@ -141,10 +142,11 @@ class _Log:
         return lambda _done, _total: None
 
 
-def run(cause: str) -> None:
+def run(cause: str, changed: Callable[[Settings], str] = lambda _settings: "") -> None:
     """What a hook starts: refresh the mind of the current directory, apart from the terminal and behind everybody else.
 
-    Ends without a word whatever happens: git has long gone on. What there is to say is in the log.
+    `changed` is called when the text of the prefix is another than before; what it gives goes into the log. Ends without a word
+    whatever happens: git has long gone on. What there is to say is in the log.
     """
     from carbon_mind import settings
     from carbon_mind.repo.scan import locate
@@ -164,7 +166,10 @@ def run(cause: str) -> None:
 
     def build() -> None:
         try:
-            log.notice(describe(pipeline.build(place, found, log)))
+            mind = pipeline.build(place, found, log)
+            log.notice(describe(mind))
+            if mind.built and mind.prefix_changed is not False and (told := changed(found)):
+                log.notice(told)
         except CarbonError as problem:
             log.notice(f"error: {problem.message}")
         except Exception as unexpected:

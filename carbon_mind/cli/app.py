@@ -24,6 +24,7 @@ app = typer.Typer(
     "  carbon hook install    keep the digest current after every commit, switch and merge\n\n"
     "  carbon warm            prefill the digest once; later starts restore it\n\n"
     '  carbon ask "..."       ask from the warmed prefix\n\n'
+    "  carbon serve           stand before llama-server: an agent's head is restored, not evaluated\n\n"
     "  carbon why             why the last start was a hit or a miss\n\n"
     "stdout is data, stderr is talk. Exit codes: 0 done, 1 unexpected, 2 usage or settings, 3 repository, 4 model, "
     "5 engine, 6 storage, 130 interrupted.",
@@ -281,12 +282,105 @@ def hook_status(where: Where = Path(), json: Json = False) -> None:
 @hook_app.command(name="run", hidden=True, epilog="Example: carbon hook run post-commit")
 def hook_run(name: Annotated[str, typer.Argument(help="The hook that fired.")]) -> None:
     """What a hook starts: one refresh of the current directory, with its outcome in .carbon/refresh.log."""
-    from carbon_mind.refresh import run
+    from carbon_mind.cli.triggers import hook_run as run
 
     run(name)
 
 
-@app.command(epilog="Example: carbon warm   |   carbon warm ~/src/flask --model smollm2-135m --json")
+@app.command(
+    epilog="Example: carbon serve --model qwen2.5-coder-1.5b   |   carbon serve --normalize --warm   |   "
+    "carbon serve --upstream http://127.0.0.1:8080"
+)
+def serve(
+    model: Model = None,
+    host: Annotated[
+        str, typer.Option("--host", help="Where to listen; anything but this machine needs --api-key.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 8137,
+    ctx: Annotated[
+        int | None, typer.Option("--ctx", help="Tokens of each slot; 0: the model's own, at most 16384.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option("--slots", help="Agents that are hot at once.")] = None,
+    threads: Threads = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize/--as-they-come",
+            help="Move dates, nonces, the managed block of an AGENTS.md and the like behind what stays the same.",
+        ),
+    ] = None,
+    mind: Annotated[
+        bool | None,
+        typer.Option("--mind/--no-mind", help="Tell an agent the digest of the repository it works in, if it has one."),
+    ] = None,
+    repo: Annotated[
+        Path | None,
+        typer.Option("--repo", help="The repository whose digest is told to agents that name no directory."),
+    ] = None,
+    rescue: Annotated[
+        bool | None,
+        typer.Option("--rescue/--no-rescue", help="Deliver a tool call that a model wrote as text."),
+    ] = None,
+    warm_first: Annotated[
+        bool, typer.Option("--warm", help="Warm all known heads at the start, in the background.")
+    ] = False,
+    upstream: Annotated[
+        str | None,
+        typer.Option("--upstream", metavar="URL", help="A server that runs already, instead of one of our own."),
+    ] = None,
+    upstream_key: Annotated[
+        str | None, typer.Option("--upstream-key", envvar="CARBON_UPSTREAM_KEY", help="Its API key.")
+    ] = None,
+    slots_dir: Annotated[
+        Path | None,
+        typer.Option("--slots-dir", help="The folder that llama-server at --upstream was given as --slot-save-path."),
+    ] = None,
+    api_key: Annotated[
+        str, typer.Option("--api-key", envvar="CARBON_API_KEY", help="What clients have to show.", show_default=False)
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="Say as JSON on stdout where it listens.")] = False,
+) -> None:
+    """Stand between agents and llama-server, and make an agent's head (system text and tools) cost nothing.
+
+    Point the agent to http://127.0.0.1:8137/v1. Its head is evaluated once, stored, and restored after every restart.
+    """
+    from carbon_mind.cli.serve import Wanted, run_serve
+
+    rescued = None if rescue is None else "auto" if rescue else "off"
+    settings = settings_only(
+        model=model,
+        n_ctx=ctx,
+        slots=slots,
+        threads=threads,
+        normalize=normalize,
+        inject_mind=mind,
+        rescue_tool_calls=rescued,
+    )
+    run_serve(
+        Wanted(
+            settings=settings,
+            repo=repo,
+            host=host,
+            port=port,
+            key=api_key,
+            upstream=upstream,
+            upstream_key=upstream_key,
+            slots_dir=slots_dir,
+            warm=warm_first,
+            json=json,
+        )
+    )
+
+
+@app.command(epilog="Example: carbon status   |   carbon status --json")
+def status(json: Json = False) -> None:
+    """Show what the gateway (`carbon serve`) does and did: server, slots, heads, hit rate, tokens and seconds saved."""
+    from carbon_mind.cli.serve import run_status
+
+    run_status(json=json)
+
+
+@app.command(epilog="Example: carbon warm   |   carbon warm ~/src/flask --json   |   carbon warm --client opencode")
 def warm(
     where: Where = Path(),
     model: Model = None,
@@ -297,12 +391,35 @@ def warm(
     prove: Annotated[
         bool, typer.Option("--prove", help="Load the model and restore the state, although nothing changed.")
     ] = False,
+    client: Annotated[
+        str | None,
+        typer.Option(
+            "--client",
+            metavar="NAME",
+            help="Warm the heads that `carbon serve` has seen from this client (opencode, pi, ... or all), as it would send them now.",
+        ),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="Only heads of this mode of the client: run, tui or plan.")
+    ] = None,
+    normalize: Annotated[
+        bool | None,
+        typer.Option(
+            "--normalize/--as-they-come", help="With --client: whether `carbon serve` will move dates and the like."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Prefill the prefix (system message with the digest) once and store its KV state, layer by layer.
 
     Later runs evaluate only the layers that changed; where nothing did, the stored state is verified and no model is loaded.
     """
+    if client is not None:
+        from carbon_mind.cli.serve import run_warm as run_warm_client
+
+        settings = settings_only(model=model, n_ctx=ctx, threads=threads, normalize=normalize)
+        run_warm_client(client, mode, settings, json=json)
+        return
     from carbon_mind.cli.states import Start, run_warm
 
     run_warm(Start(where, model, budget, ctx, threads), fresh=fresh, prove=prove, json=json)

@@ -28,7 +28,7 @@ def run(arguments: Sequence[str]) -> bool:
     if "_CARBON_COMPLETE" in os.environ:
         return False
     if len(arguments) == 3 and arguments[:2] == ["hook", "run"] and not arguments[2].startswith("-"):
-        from carbon_mind.refresh import run as run_hook
+        from carbon_mind.cli.triggers import hook_run as run_hook
 
         run_hook(arguments[2])
         return True

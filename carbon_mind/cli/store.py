@@ -9,6 +9,7 @@ from carbon_mind.cli import console
 from carbon_mind.cli.common import print_json, settings_only
 from carbon_mind.errors import SnapshotRejected, StorageProblem
 from carbon_mind.safety.text import clean
+from carbon_mind.serve.records import forget_all
 from carbon_mind.store import notes
 from carbon_mind.store.format import Header
 from carbon_mind.store.states import Entry, Store, name_of
@@ -151,4 +152,5 @@ def run_purge(*, model: str | None, repository: str | None, json: bool) -> None:
     removed = store.purge(chosen)
     if model is None and repository is None:
         notes.clear(store)
+        forget_all(settings_only().cache / "gateway")
     _removed(store, removed, json=json)

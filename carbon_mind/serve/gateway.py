@@ -392,6 +392,7 @@ class Gateway:
             "directory": learned.directory,
             "state": work.state,
             "result": work.result,
+            "volatile": [] if self.settings.normalize else _volatile(chat),
         }
 
     async def _is_stored(self, head: Head, server: Server) -> bool:
@@ -611,6 +612,12 @@ def _texts(messages: tuple[dict[str, Any], ...]) -> list[str]:
         elif isinstance(content, list):
             found += [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
     return found
+
+
+def _volatile(chat: Chat) -> list[str]:
+    """The rules that would take something out of a head."""
+    rules = {rule for text in _leading_texts(chat) for rule in rewrite.settle(text).rules}
+    return [rule for rule in rewrite.RULES if rule in rules]
 
 
 def _word(chat: Chat) -> int | None:

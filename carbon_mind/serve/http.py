@@ -6,9 +6,7 @@ this machine. What would change the server's states behind our back (slot files,
 
 from __future__ import annotations
 
-import contextlib
 import hmac
-from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,11 +41,6 @@ _REFUSED = ("/slots", "/lora-adapters", "/props", "/models")
 def application(gateway: Gateway, *, host: str) -> ASGIApp:
     """The ASGI application; `host` is where it listens."""
 
-    @contextlib.asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        yield
-        await gateway.close()
-
     ask = _Endpoints(gateway)
     anything = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     routes = [
@@ -59,7 +52,7 @@ def application(gateway: Gateway, *, host: str) -> ASGIApp:
         *(Route(path + rest, ask.guarded, methods=anything) for path in _REFUSED for rest in ("", "/{rest:path}")),
         Route("/{path:path}", ask.other, methods=anything),
     ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), host=host, key=gateway.key)
+    return Guard(Starlette(routes=routes), host=host, key=gateway.key)
 
 
 class _Endpoints:

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -110,10 +111,10 @@ class Serving:
 
 
 @contextlib.contextmanager
-def serving(*args: str | Path, env: dict[str, str] | None = None) -> Iterator[Serving]:
-    """`carbon serve` on a free port while the context lasts."""
+def serving(*args: str | Path, env: dict[str, str] | None = None, code: str = "") -> Iterator[Serving]:
+    """`carbon serve` on a free port while the context lasts; `code` is run instead of the command's own."""
     process = subprocess.Popen(
-        [*CARBON, "serve", "--port", "0", "--json", *map(str, args)],
+        [*([sys.executable, "-c", code] if code else CARBON), "serve", "--port", "0", "--json", *map(str, args)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

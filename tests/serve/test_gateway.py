@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -585,4 +586,74 @@ def test_heads_are_warmed_as_of_today(agent: Path, sample: Repository) -> None:
         gateway.ask(system(env_text(sample.path, "Mon Jan 05 2026")), user("first"))
         (warmed,) = json.loads(carbon("warm", "--client", "opencode", "--mode", "run", "--json").stdout)
         assert warmed["state"] == "extended"
+        assert warmed["volatile"] == ["date"]
+        assert "--normalize" in carbon("warm", "--client", "opencode").stderr
         assert gateway.ask(system(env_text(sample.path, today)), user("first"), session="t").cost < 64
+
+
+# --- being started and ended ---------------------------------------------------------------------------------------
+
+
+def test_killed_it_takes_its_server_along_and_keeps_what_is_stored(agent: Path) -> None:
+    with serving("--model", agent, *CONTEXT) as gateway:
+        cold = gateway.ask(system(), user("first"))
+        (server,) = children(gateway.process.pid)
+        eventually(lambda: gateway.status()["snapshots"]["count"] > 0)
+        gateway.process.kill()
+        gateway.process.wait()
+        eventually(lambda: not Path(f"/proc/{server}").exists() or "Z" in Path(f"/proc/{server}/stat").read_text())
+    assert carbon("status").returncode == 5, "the note of a gateway that is gone misleads nobody"
+    with serving("--model", agent, *CONTEXT) as gateway:
+        again = gateway.ask(system(), user("first"))
+        assert (again.cost < 64, again.text) == (True, cold.text)
+
+
+def test_ctrl_c_ends_it(agent: Path, private_home: Path) -> None:
+    with serving("--model", agent, *CONTEXT) as gateway:
+        gateway.process.send_signal(signal.SIGINT)
+        assert gateway.process.wait(30) == 0
+        eventually(lambda: "stopped" in gateway.log)
+    assert not (private_home / "cache" / "gateway" / "running.json").exists()
+
+
+def test_a_session_is_told_by_its_cache_key_and_else_by_its_first_word(agent: Path) -> None:
+    with serving("--model", agent, *CONTEXT) as gateway:
+        gateway.ask(system(), user("first"), session="", prompt_cache_key="mine")
+        gateway.ask(system(), user("other"), session="")
+        sessions = [slot["session"] for slot in gateway.status()["slots"]]
+        assert sessions[0] == "opencode:mine"
+        assert sessions[1].startswith("opencode:")
+        gateway.ask(system(), user("other"), assistant("x"), user("more"), session="")
+        assert [slot["session"] for slot in gateway.status()["slots"]] == sessions
+
+
+def test_tools_in_another_order_are_the_same_head(agent: Path) -> None:
+    other = json.loads(json.dumps(TOOL).replace('"read"', '"bash"'))
+    with serving("--model", agent, *CONTEXT, "--normalize") as gateway:
+        gateway.ask(system(), user("first"), tools=[other, TOOL])
+        found = gateway.ask(system(), user("first"), tools=[TOOL, other], session="t")
+        assert found.headers["x-carbon-moved"] == "tools"
+        assert found.cost < 64
+
+
+def test_without_its_packages_it_says_what_to_install(agent: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = None; sys.argv[1:] = ['serve', '--port', '0', '--model', sys.argv[1]];"
+        "from carbon_mind.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(agent)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "carbon-mind[server]" in done.stderr
+
+
+def test_who_waits_for_events_is_not_left_in_silence(agent: Path) -> None:
+    code = "import sys; from carbon_mind.serve import turn; turn.PING_S = 0.2;from carbon_mind.cli import main; main()"
+    env = {"CARBON_N_BATCH": "64", "CARBON_THREADS": "1"}
+    with serving("--model", agent, *CONTEXT, env=env, code=code) as gateway:
+        answer = gateway.ask(system(RULES * 8), user("x"))
+        assert answer.status == 200
+        assert answer.raw.startswith(b": evaluating the head, ")
+        assert answer.raw.endswith(b"data: [DONE]\n\n")
+        assert answer.evaluated < 64
+        refused = gateway.ask(system(RULES * 60), user("x"), session="t")
+        assert b"exceed_context_size_error" in refused.raw

@@ -36,6 +36,11 @@ hook_app = typer.Typer(
 )
 app.add_typer(hook_app, name="hook")
 
+bench_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Benchmarks on a repository of yours; raw numbers with --json."
+)
+app.add_typer(bench_app, name="bench")
+
 store_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The stored states: list, verify, gc, purge.")
 app.add_typer(store_app, name="store")
 
@@ -504,6 +509,77 @@ def store_purge(
     from carbon_mind.cli.store import run_purge
 
     run_purge(model=model, repository=repository, json=json)
+
+
+@bench_app.command(
+    name="ttft",
+    epilog="Example: carbon bench ttft --quick   |   carbon bench ttft --model qwen2.5-coder-1.5b --lengths 1024,4096 --repeat 5",
+)
+def bench_ttft(
+    model: Model = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--engine", help="llama, server, or both separated by a comma; those that are installed."),
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option("--lengths", help="Tokens of the prefixes, separated by commas (256 to 8192 by powers)."),
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Rounds over all of them.")] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Prefixes of 256 and 1024 tokens: under three minutes.")
+    ] = False,
+    threads: Threads = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw FILE.svg and FILE.png (needs matplotlib).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Measure the first token cold, restored and hot, by length of the prefix, for each engine; and what a state takes on disk.
+
+    Exit code 1 when a restore was none, or the answers differ: then the figures prove nothing.
+    """
+    from carbon_mind.cli.bench import AskedTtft, run_ttft
+
+    run_ttft(AskedTtft(model, engine, lengths, repeat, quick, threads, plot), json=json)
+
+
+@bench_app.command(
+    name="mind",
+    epilog="Example: carbon bench mind   |   carbon bench mind ~/src/flask --commits 100   |   "
+    'carbon bench mind --peer "their map=their-tool ."',
+)
+def bench_mind(
+    where: Where = Path(),
+    commits: Annotated[int, typer.Option("--commits", min=1, help="How many commits to look at.")] = 50,
+    budget: Budget = None,
+    peer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--peer",
+            metavar="NAME=COMMAND",
+            help="A command that prints a map of the repository it is run in, with as many tokens as CARBON_TOKENS says.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of what is drawn at random.")] = 0,
+    run_commands: Annotated[
+        bool,
+        typer.Option(
+            "--run-commands",
+            help="Also run each command that the digest prints, for a few seconds, in a clone without the network. "
+            "They are the repository's: only where you trust it.",
+        ),
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Ask the repository's history whether a digest made before a commit names the files that the commit changed.
+
+    No model is needed. Beside it, with as many tokens: the files that changed most before, files at random, and --peer. And whether the
+    commands that the digest prints exist.
+    """
+    from carbon_mind.cli.bench import Asked, run_mind
+
+    run_mind(Asked(where, commits, budget, tuple(peer or ()), seed, run_commands), json=json)
 
 
 @app.command(epilog="Example: carbon doctor   |   carbon doctor --probe --model smollm2-135m")

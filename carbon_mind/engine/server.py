@@ -217,13 +217,18 @@ class ServerEngine:
             if state.file is None:
                 # Not synchronised: it lives for a moment, and whoever reads it is told when it is there.
                 path.write_bytes(state.data)
-            done = self._post(f"/slots/{self._slot}?action=restore", {"filename": path.name})
+            self.restore_file(path.name, state.tokens)
         finally:
             path.unlink(missing_ok=True)
-        if done["n_restored"] != len(state.tokens):
+
+    def restore_file(self, name: str, tokens: tuple[int, ...]) -> None:
+        """Restore a slot file that lies in the server's folder and stays there; who calls answers for what is in it."""
+        done = self._post(f"/slots/{self._slot}?action=restore", {"filename": name})
+        if done["n_restored"] != len(tokens):
             self.reset()
-            raise EngineProblem(f"llama-server restored {done['n_restored']} tokens, saved were {len(state.tokens)}")
-        self._held = state.tokens
+            raise EngineProblem(f"llama-server restored {done['n_restored']} tokens, saved were {len(tokens)}")
+        self._held = tokens
+        self._fresh_logits = False
 
     def generate(self, max_tokens: int, grammar: str | None = None) -> Iterator[Piece]:
         require_scores(self._fresh_logits)

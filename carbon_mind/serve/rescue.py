@@ -1,9 +1,9 @@
 """Tool calls that a model wrote as text, delivered as tool calls.
 
 Small coder models write a perfect call into the answer, fenced or bare, where the server does not look for it, and the agent shows text
-instead of acting. What counts as a call is narrow: the whole answer, or the fenced block that it ends with, is one JSON object (or an
-array of such) that names a declared tool and gives arguments that fit its schema. Everything else passes, byte for byte. In a stream,
-text waits only from where it may be the beginning of a call, and no longer than until that is certain.
+instead of acting. What counts as a call is narrow: the whole answer, or the block that it ends with (in a fence, or in the tags of a
+template), is one JSON object (or an array of such) that names a declared tool and gives arguments that fit its schema. Everything else
+passes, byte for byte. In a stream, text waits only from where it may be the beginning of a call, and no longer than until that is certain.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -20,10 +20,10 @@ from carbon_mind.serve.wire import data_of
 
 HELD = 64 << 10
 """Characters that may wait; a longer text is no call."""
-_TAGS = ("<tool_call>", "<tools>")
-_CLOSING = ("</tool_call>", "</tools>")
+_TICKS = "```"
+_TAGS = {"<tool_call>": "</tool_call>", "<tools>": "</tools>"}
+_INDENT = 3  # spaces before a fence, as in CommonMark
 _KEYS = frozenset(("name", "arguments", "parameters", "id", "type", "function"))
-_FENCE = re.compile(r" {0,3}```")
 _BARE = re.compile(r"\[?\s*\{{0,2}\s*")
 
 
@@ -108,34 +108,67 @@ class Tools:
 def _candidate(text: str) -> tuple[int, str]:
     """Where the text begins that may be a call, and what it is without fence or tags; -1 where there is none."""
     bare = text.strip()
-    start = len(text) - len(text.lstrip())
     if bare.startswith(("{", "[")):
-        return start, bare
-    for opening, closing in zip(_TAGS, _CLOSING, strict=True):
-        if bare.startswith(opening):
-            inner = bare.removeprefix(opening).removesuffix(closing)
-            return start, inner.strip()
-    fence = _last_fence(text)
-    if fence is None or not fence[2]:
+        return len(text) - len(text.lstrip()), bare
+    block = _last_block(text)
+    if block is None or (block.end < 0 and block.closing == _TICKS):
         return -1, ""
-    return fence[0], fence[1]
+    return block.start, text[block.inside : block.end if block.end >= 0 else len(text)].strip()
 
 
-def _last_fence(text: str) -> tuple[int, str, bool] | None:
-    """The fenced block that the text ends with: where it begins, what is in it, and whether it is closed; None where there is none."""
-    opened, inside, closed = -1, 0, ""
-    at, ended = 0, False
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block that a text ends with, in a fence or in tags."""
+
+    start: int
+    inside: int
+    end: int  # of what is inside; -1 while it is open
+    closing: str
+
+
+def _last_block(text: str) -> _Block | None:
+    """The block that the text ends with; None where there is none, or something follows it."""
+    found: _Block | None = None
+    at = 0
     for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if mark is None:
-            if ended and line.strip():
-                opened, ended = -1, False  # text behind it: it is an example, or the like
-        elif opened < 0 or ended:
-            opened, inside, ended = at + mark.end() - 3, at + len(line), False
-        elif not line[mark.end() :].strip("` \r\n"):
-            closed, ended = text[inside:at], True
-        at += len(line)
-    return None if opened < 0 else (opened, closed.strip() if ended else "", ended)
+        after = at + len(line)
+        if found is None or found.end >= 0:
+            opened = _opened(line, at)
+            if opened is None and found is not None and line.strip():
+                found = None  # text behind it: it is an example, or the like
+            found = opened or found
+            if opened is not None and opened.closing == _TICKS:
+                at = after
+                continue
+        if found is not None and found.end < 0:
+            found = _closed(found, text, at, after)
+        at = after
+    return found
+
+
+def _opened(line: str, at: int) -> _Block | None:
+    mark = line.lstrip(" ")
+    start = at + len(line) - len(mark)
+    if start - at > _INDENT:
+        return None
+    if mark.startswith(_TICKS):
+        return _Block(start, at + len(line), -1, _TICKS)
+    for tag, closing in _TAGS.items():
+        if mark.startswith(tag):
+            return _Block(start, start + len(tag), -1, closing)
+    return None
+
+
+def _closed(block: _Block, text: str, at: int, after: int) -> _Block | None:
+    """The block, closed if this line (from `at` to `after`) does so; None where text follows in the same line."""
+    if block.closing == _TICKS:
+        line = text[at:after].lstrip(" ")
+        closes = line.startswith(_TICKS) and not line.strip("` \r\n")
+        return replace(block, end=at) if closes else block
+    end = text.find(block.closing, max(block.inside, at), after)
+    if end < 0:
+        return block
+    return None if text[end + len(block.closing) : after].strip() else replace(block, end=end)
 
 
 def _forms(body: str) -> Iterator[str]:
@@ -150,18 +183,17 @@ def _possible(text: str, sent: int) -> int | None:
     start = len(text) - len(bare)
     if bare and start >= sent and _may_be_bare(bare):
         return start
-    fence = _last_fence(text)
-    if fence is not None:
-        return fence[0] if fence[0] >= sent else None
+    block = _last_block(text)
+    if block is not None:
+        return block.start if block.start >= sent else None
     line = text.rfind("\n") + 1
-    ticks = text[line:].lstrip(" ")
-    start = len(text) - len(ticks)
-    return start if ticks and "```".startswith(ticks) and sent <= start <= line + 3 else None
+    mark = text[line:].lstrip(" ")
+    start = len(text) - len(mark)
+    begins = bool(mark) and any(opening.startswith(mark) for opening in (_TICKS, *_TAGS))
+    return start if begins and sent <= start <= line + _INDENT else None
 
 
 def _may_be_bare(text: str) -> bool:
-    if any(text.startswith(tag) or tag.startswith(text) for tag in _TAGS):
-        return True
     if not text.startswith(("{", "[")):
         return False
     opening = _BARE.match(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from carbon_mind.digest.render import from_json
 from carbon_mind.errors import NoEngine, UsageProblem
 from carbon_mind.machine import cpu, usable_cores
 from carbon_mind.safety.text import clean
+
+_ABSOLUTE = re.compile(r"(?<![\w.~])(?:/[^\s/=]+)*/([^\s/=]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +238,8 @@ def _peer(given: str) -> tuple[str, str]:
 
 def _facts() -> dict[str, str]:
     here = cpu()
-    words = (Path(word).name if index == 0 else word for index, word in enumerate(sys.argv))
+    # What is kept and shown names no path of this machine.
+    words = [Path(sys.argv[0]).name, *(_ABSOLUTE.sub(r"\1", word) for word in sys.argv[1:])]
     return {
         "date": dt.datetime.now(dt.UTC).strftime("%Y-%m-%d"),
         "carbon": __version__,

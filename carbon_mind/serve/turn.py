@@ -224,7 +224,8 @@ class Turn:
                 body, rescued = rescue_answer(body, tools)
                 self.gateway.totals.rescued += rescued
         self._begun.set()
-        await self._put(body)
+        # Where events have begun already, a refusal is one as well.
+        await self._put(b"data: " + body.strip() + b"\n\n" if self._early else body)
 
     async def _events(self, answer: httpx.Response) -> None:
         """Pass events on as they come; with tools, text that may be a call of one waits until that is certain."""

@@ -656,4 +656,6 @@ def test_who_waits_for_events_is_not_left_in_silence(agent: Path) -> None:
         assert answer.raw.endswith(b"data: [DONE]\n\n")
         assert answer.evaluated < 64
         refused = gateway.ask(system(RULES * 60), user("x"), session="t")
-        assert b"exceed_context_size_error" in refused.raw
+        found = [line for line in refused.raw.splitlines() if b"exceed_context_size_error" in line]
+        assert len(found) == 1
+        assert found[0].startswith(b"data: ") == (refused.status == 200), "an event where events had begun"

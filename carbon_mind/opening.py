@@ -154,7 +154,7 @@ def start_server(
 
     `context` are the tokens of a slot where the settings leave it open. Raises NoEngine, EngineProblem, SettingsProblem.
     """
-    from carbon_mind.engine.serving import running
+    from carbon_mind.engine.serving import find, running
     from carbon_mind.errors import EngineProblem, NoEngine
 
     if settings.lora or settings.rope_freq_base or settings.rope_freq_scale:
@@ -172,6 +172,12 @@ def start_server(
     except EngineProblem as died:
         if settings.llama_server:
             raise  # its build is the user's
+        if binary := find(None).binary:
+            report.notice(f"{binary} did not start ({died.message}); trying the prebuilt server")
+            try:
+                return stack.enter_context(running(options, prebuilt=True)), ""
+            except NoEngine:
+                raise died from None
         report.notice(f"the server did not start ({died.message}); trying without the extra buffer types")
         return stack.enter_context(running({**options, "extra_buffers": False})), died.message
 

@@ -21,6 +21,7 @@ from carbon_mind.cli import console
 from carbon_mind.cli.common import print_json, settings_only
 from carbon_mind.errors import CarbonError, EngineProblem, UsageProblem
 from carbon_mind.safety.files import atomic_write, private_dir, read_regular
+from carbon_mind.safety.text import clean
 from carbon_mind.settings import Settings
 from carbon_mind.values import RepoPath
 
@@ -262,12 +263,12 @@ def run_status(*, json: bool) -> None:
     width = max(len(name) for name, _ in rows)
     lines = [f"{name.ljust(width)}  {value}" for name, value in rows]
     for slot in found["slots"]:
-        whose = slot["session"] or "nobody's"
+        whose = clean(slot["session"], limit=80) or "nobody's"
         what = "beside" if slot["beside"] else f"head {slot['head']}" if slot["head"] else "no head"
         lines.append(f"slot {slot['slot']}".ljust(width) + f"  {whose}, {what}{', busy' if slot['busy'] else ''}")
     label = "head".ljust(width)
     lines += [
-        f"{label}  {head['client']} {head['mode']} {head['directory'] or '(no directory)'}, {head['model']}"
+        f"{label}  {head['client']} {head['mode']} {clean(head['directory']) or '(no directory)'}, {clean(head['model'])}"
         for head in found["heads"]
     ]
     console.data("\n".join(lines) + "\n")
@@ -353,7 +354,7 @@ def _told(item: dict[str, Any]) -> str:
     if result:
         took = result["clocks"]["prefill_s"]
         counts = f", {result['restored']:,} tokens restored, {result['kept']:,} kept, {result['evaluated']:,} evaluated in {took:.1f} s"
-    return f"{item['client']} {item['mode']} {item['directory'] or '(no directory)'}: {item['state']}{counts}"
+    return f"{item['client']} {item['mode']} {clean(item['directory']) or '(no directory)'}: {item['state']}{counts}"
 
 
 def refreshed(settings: Settings) -> str:

@@ -97,7 +97,10 @@ class ServerEngine:
     def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> httpx.Response:
         try:
             return self._client.request(method, path, json=body)
-        except httpx.HTTPError as broken:
+        except (
+            httpx.HTTPError,
+            RuntimeError,
+        ) as broken:  # RuntimeError: closed meanwhile, because its server had ended
             raise EngineProblem(
                 f"llama-server at {self._running.url} does not answer: {_told(broken)}",
                 hint="look whether it still runs; `carbon doctor` checks the engine",
@@ -300,5 +303,5 @@ class ServerEngine:
         self._owned.close()
 
 
-def _told(broken: httpx.HTTPError) -> str:
+def _told(broken: Exception) -> str:
     return str(broken) or type(broken).__name__

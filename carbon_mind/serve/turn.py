@@ -147,6 +147,8 @@ class Turn:
                 except httpx.HTTPError as broken:
                     what = str(broken) or type(broken).__name__
                     await self._fail(502, f"llama-server broke off: {what}", "ask again: it is started anew")
+                except Exception as unexpected:  # noqa: BLE001 - one request may fail, the gateway may not
+                    await self._fail(500, f"unexpected: {unexpected!r}", "please report this")
             if self._scope.cancelled_caught or self.gone.is_set():
                 totals.cancelled += 1
                 self._log("the client went away")

@@ -371,6 +371,15 @@ def test_a_users_own_binary(agent: Path, tmp_path: Path) -> None:
         assert gateway.ask(system(), user("first")).cost < 64
     done = carbon("serve", "--port", "0", "--model", agent, env={**os.environ, "CARBON_LLAMA_SERVER": "/nowhere"})
     assert done.returncode == 5
+    script.write_text("#!/bin/sh\necho 'error: unknown argument: --cache-ram' >&2\nexit 1\n")
+    with serving("--model", agent, *CONTEXT, env=env) as gateway:
+        assert gateway.status()["upstream"]["engine"].startswith("xllamacpp ")
+        eventually(lambda: any("unknown argument" in line and "prebuilt" in line for line in gateway.log))
+    refused = carbon(
+        *("serve", "--port", "0", "--model", agent), env={**os.environ, "CARBON_LLAMA_SERVER": str(script)}
+    )
+    assert refused.returncode == 5
+    assert "unknown argument" in refused.stderr
 
 
 _SERVER = f"""#!{__import__("sys").executable}

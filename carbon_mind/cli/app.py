@@ -422,8 +422,8 @@ def warm(
     if client is not None:
         from carbon_mind.cli.serve import run_warm as run_warm_client
 
-        settings = settings_only(model=model, n_ctx=ctx, threads=threads, normalize=normalize)
-        run_warm_client(client, mode, settings, json=json)
+        given = {"model": model, "n_ctx": ctx, "threads": threads, "normalize": normalize}
+        run_warm_client(client, mode, given, json=json)
         return
     from carbon_mind.cli.states import Start, run_warm
 

@@ -35,6 +35,18 @@ if TYPE_CHECKING:
 INSTALL_HINT = "install it with `pip install 'carbon-mind[server]'` (prebuilt, nothing is compiled)"
 PORT = 8137
 _RUNNING = "running.json"
+_SETTINGS = "settings.json"
+_DECIDING = (
+    "model",
+    "n_ctx",
+    "slots",
+    "normalize",
+    "type_k",
+    "type_v",
+    "flash_attention",
+    "gpu_layers",
+    "llama_server",
+)
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -177,6 +189,7 @@ def _announced(settings: Settings, url: str, key: str) -> Iterator[None]:
     """Leave a private note where the other commands look for a gateway."""
     folder = private_dir(settings.cache / "gateway")
     atomic_write(folder / _RUNNING, msgspec.json.encode(Running(url, os.getpid(), key)), mode=0o600)
+    atomic_write(folder / _SETTINGS, msgspec.json.encode(settings), mode=0o600)
     try:
         yield
     finally:
@@ -225,6 +238,15 @@ def _message(answer: httpx.Response) -> str:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return f"HTTP status {answer.status_code}"
+
+
+def _last(folder: Path) -> dict[str, Any]:
+    """How the gateway was set that ran last: states are kept for each setting, and those shall be found again."""
+    try:
+        found = msgspec.json.decode(read_regular(folder, RepoPath(_SETTINGS), 65536), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+    return {name: found[name] for name in _DECIDING if found.get(name) is not None}
 
 
 # --- carbon status -----------------------------------------------------------------------------------------------
@@ -277,8 +299,10 @@ def run_status(*, json: bool) -> None:
 # --- carbon warm --client ------------------------------------------------------------------------------------------
 
 
-def run_warm(client: str, mode: str | None, settings: Settings, *, json: bool) -> None:
-    """Warm the heads of a client, in the gateway that runs or else in one of our own. Raises CarbonError."""
+def run_warm(client: str, mode: str | None, given: dict[str, Any], *, json: bool) -> None:
+    """Warm the heads of a client, in the gateway that runs or else in one of our own, as the last one was set. Raises CarbonError."""
+    folder = settings_only().cache / "gateway"
+    settings = settings_only(**{**_last(folder), **{name: value for name, value in given.items() if value is not None}})
     talk = console.Talk()
     wanted = {"client": None if client == "all" else client, "mode": mode}
     done = _asked(settings, wanted, talk) if running(settings) is not None else None

@@ -285,7 +285,8 @@ class Gateway:
         fields = head_fields(chat, tools)
         place: Place = "user"
         if server is not None and server.kind != "other":
-            place = await self.renderer.place(fields)
+            with contextlib.suppress(EngineProblem):  # it does not render this: it shall say so itself
+                place = await self.renderer.place(fields)
         root = await anyio.to_thread.run_sync(self.minds.root, caller.directory)
         digest = ""
         if root is not None and self.settings.inject_mind:
@@ -424,14 +425,19 @@ class Gateway:
         if same and not (strange and server.identity is not None):
             work.state = "hot"
             return
-        prefix = await self.renderer.head(head)
+        try:
+            prefix = await self.renderer.head(head)
+        except EngineProblem as refused:  # the request goes on, and what is wrong with it is the server's to say
+            work.state, work.miss = "plain", refused.message
+            return
         if not SMALL <= len(prefix.tokens) < server.n_ctx - 1:  # too long: the server says so itself
             work.state = "plain"
             return
         prompt: tuple[int, ...] = ()
         if work.chat.continues:
             messages = [work.messages.get(i, message) for i, message in enumerate(work.chat.messages)]
-            prompt = await self.renderer.prompt(messages, head.fields)
+            with contextlib.suppress(EngineProblem):
+                prompt = await self.renderer.prompt(messages, head.fields)
             if prompt[: len(prefix.tokens)] != prefix.tokens:
                 prompt = ()
         slot.session, slot.side = work.caller.session, False  # also of what may be left half done
